@@ -1,4 +1,5 @@
-//! What `cargo test` does of a fuzz target: its committed corpus, and inputs made from that, through the same function.
+//! The replay of a fuzz target in `cargo test`. Runs its committed corpus, and inputs made from it, through the same
+//! function.
 
 // Crates without std use it in their tests.
 extern crate std;
@@ -6,8 +7,8 @@ use self::std::path::Path;
 use self::std::prelude::v1::*;
 use self::std::{format, fs, println, thread};
 
-/// Runs `exercise` on every file of the corpus of `target`, and on `made` inputs that a seed draws: bytes at random, files with a
-/// few changes, and the start of one file before the end of another.
+/// Runs `exercise` on every file of the corpus of `target`, and on `made` further inputs. A seed draws these inputs:
+/// random bytes, files with a few changes, and the start of one file before the end of another.
 pub(crate) fn replay(target: &str, made: u32, exercise: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let mut paths: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -27,7 +28,7 @@ pub(crate) fn replay(target: &str, made: u32, exercise: fn(&[u8])) {
     }
 }
 
-/// Says what the input was when the test fails.
+/// Prints the input when the test fails.
 struct Shown(Vec<u8>);
 
 impl Drop for Shown {

@@ -1,4 +1,5 @@
-//! A connection between two endpoints: `cargo +nightly fuzz run endpoint`. `cargo test` replays the corpus through the same function.
+//! A connection between two endpoints: `cargo +nightly fuzz run endpoint`. `cargo test` replays the corpus through
+//! the same function.
 #![no_main]
 #![allow(dead_code)]
 

@@ -1,4 +1,5 @@
-//! Any bytes as a frame from a device: `cargo +nightly fuzz run frame`. `cargo test` replays the corpus through the same function.
+//! Any bytes as a frame from a device: `cargo +nightly fuzz run frame`. `cargo test` replays the corpus through the
+//! same function.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| paceline_linux::exercise::frame(data));

@@ -1,4 +1,5 @@
-//! Packets of a few flows at the gateway: `cargo +nightly fuzz run gateway`. `cargo test` replays the corpus through the same function.
+//! Packets of a few flows at the gateway: `cargo +nightly fuzz run gateway`. `cargo test` replays the corpus through
+//! the same function.
 #![no_main]
 #![allow(dead_code)]
 

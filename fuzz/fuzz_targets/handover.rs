@@ -1,4 +1,5 @@
-//! A connection through a gateway that goes from process to process: `cargo +nightly fuzz run handover`. `cargo test` replays the corpus through the same function.
+//! A connection through a gateway that is handed over from process to process: `cargo +nightly fuzz run handover`.
+//! `cargo test` replays the corpus through the same function.
 #![no_main]
 #![allow(dead_code)]
 

@@ -1,4 +1,5 @@
-//! Any header that can be asked for, built and read: `cargo +nightly fuzz run headers`. `cargo test` replays the corpus through the same function.
+//! Builds and reads any possible header: `cargo +nightly fuzz run headers`. `cargo test` replays the corpus through
+//! the same function.
 #![no_main]
 
 #[path = "../../crates/wire/tests/packet/building.rs"]

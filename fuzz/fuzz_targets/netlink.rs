@@ -1,4 +1,5 @@
-//! Any bytes as an answer of the kernel: `cargo +nightly fuzz run netlink`. `cargo test` replays the corpus through the same function.
+//! Any bytes as a kernel's answer: `cargo +nightly fuzz run netlink`. `cargo test` replays the corpus through the
+//! same function.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| paceline_linux::exercise::netlink(data));

@@ -1,4 +1,5 @@
-//! A connection through a transparent gateway: `cargo +nightly fuzz run transparent`. `cargo test` replays the corpus through the same function.
+//! A connection through a transparent gateway: `cargo +nightly fuzz run transparent`. `cargo test` replays the corpus
+//! through the same function.
 #![no_main]
 #![allow(dead_code)]
 

@@ -1,4 +1,5 @@
-//! Any text as a number with a unit: `cargo +nightly fuzz run units`. `cargo test` replays the corpus through the same function.
+//! Any text as a number with a unit: `cargo +nightly fuzz run units`. `cargo test` replays the corpus through the
+//! same function.
 #![no_main]
 
 #[allow(dead_code)]

@@ -1,7 +1,8 @@
 //! No dependency has a published advisory of RustSec.
 //!
-//! `cargo deny check advisories` asks the database itself. Where that cannot be had, this asks a dated copy of what it says about all
-//! crates, which `cargo xtask advisories DIRECTORY` renews from a checkout of <https://github.com/RustSec/advisory-db> (CC0-1.0).
+//! `cargo deny check advisories` queries the database. For machines without access to it, this check uses a dated
+//! copy of its entries for all crates. `cargo xtask advisories DIRECTORY` renews the copy from a checkout of
+//! <https://github.com/RustSec/advisory-db> (CC0-1.0).
 
 use std::path::Path;
 
@@ -10,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 const FILE: &str = "advisories.json";
 
-/// The copy.
+/// The copy of the database.
 #[derive(Deserialize, Serialize)]
 struct Copy {
-    /// When the newest advisory in it was published.
+    /// Date of its newest advisory.
     newest: String,
     advisories: Vec<Advisory>,
 }
@@ -22,11 +23,11 @@ struct Copy {
 struct Advisory {
     id: String,
     package: String,
-    /// Versions that are not affected, or are no longer.
+    /// Versions that are patched or were never affected.
     free: Vec<String>,
 }
 
-/// The head of a file of the database.
+/// The head of a database file.
 #[derive(Deserialize)]
 struct Document {
     advisory: Head,
@@ -62,7 +63,7 @@ struct Locked {
     source: Option<String>,
 }
 
-/// One finding per dependency of the lock file that the copy names.
+/// Returns one finding for each dependency of the lock file that an advisory affects.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let copy: Copy = crate::read_json(root, FILE)?;
     let lock: Lock = crate::read_toml(root, "Cargo.lock")?;
@@ -82,7 +83,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// Writes the copy anew from a checkout of the database.
+/// Renews the copy from a checkout of the database.
 pub(crate) fn renew(root: &Path, database: &Path) -> Result<Vec<String>, String> {
     let (mut advisories, mut newest) = (Vec::new(), String::new());
     for file in files(&database.join("crates"))? {
@@ -90,7 +91,7 @@ pub(crate) fn renew(root: &Path, database: &Path) -> Result<Vec<String>, String>
         let head = text.split("```").nth(1).and_then(|block| block.strip_prefix("toml"));
         let Document { advisory, versions } = toml::from_str(head.ok_or(format!("{file}: no head"))?)
             .map_err(|error| format!("{file}: {error}"))?;
-        // That nobody keeps a crate up is no fault of it; "unsound" is.
+        // An unmaintained crate is no fault, but an unsound one is.
         let is_fault = advisory.informational.as_deref().is_none_or(|kind| kind == "unsound");
         if advisory.withdrawn.is_none() && is_fault {
             let free = versions.patched.into_iter().chain(versions.unaffected).collect();
@@ -100,13 +101,13 @@ pub(crate) fn renew(root: &Path, database: &Path) -> Result<Vec<String>, String>
     }
     advisories.sort_by(|a, b| (&a.package, &a.id).cmp(&(&b.package, &b.id)));
     let text = serde_json::to_string(&Copy { newest, advisories }).map_err(|error| error.to_string())?;
-    // A line for each, so that a change shows what it changes.
+    // One line for each advisory, so that a diff shows what has changed.
     let text = text.replace("},{", "},\n{") + "\n";
     crate::write(root, FILE, &text)?;
     Ok(Vec::new())
 }
 
-/// The files of all crates, by their path in the database.
+/// Returns the files of all crates, as paths in the database.
 fn files(crates: &Path) -> Result<Vec<String>, String> {
     let entries = |path: &Path| {
         std::fs::read_dir(path)

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-/// Each crate with those of ours that it depends on, from the bottom up. Tests and benchmarks may use more.
+/// Each of our crates with those of our crates that it depends on, from the bottom up. Tests and benchmarks may use
+/// more.
 const ARROWS: [(&str, &[&str]); 16] = [
     ("paceline-wire", &[]),
     ("paceline-theory", &[]),
@@ -51,11 +52,12 @@ struct Package {
 #[derive(Deserialize)]
 struct Dependency {
     name: String,
-    /// Nothing of an ordinary one.
+    /// `None` for an ordinary dependency.
     kind: Option<String>,
 }
 
-/// One finding for each arrow that is not in the list, each that is in it for nothing, and each that points up.
+/// Returns a finding for each dependency that is not in the list, each unused entry of the list, and each entry that
+/// points up.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let arguments = ["metadata", "--format-version", "1", "--no-deps", "--locked"];
     let metadata: Metadata = serde_json::from_str(&crate::output_of("cargo", &arguments, root)?)
@@ -65,7 +67,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// Of a list from the bottom up, what points at a crate that comes later.
+/// Finds entries that point at a later crate. The list is from the bottom up.
 fn upward(arrows: &[(&str, &[&str])]) -> Vec<String> {
     let mut findings = Vec::new();
     for (place, (name, below)) in arrows.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! docs/design/auto.md: the mode `auto` beside every fixed profile, from what scripts/profiles left in results/profiles.
+//! docs/design/auto.md: compares the mode `auto` with every fixed profile, from the results of scripts/profiles in
+//! results/profiles.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,7 +36,7 @@ struct Row {
     split: u64,
 }
 
-/// Writes what was measured into the page.
+/// Writes the measured tables into the page.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let measured: Measured = crate::read_json(root, RESULTS)?;
     let page = crate::read(root, REPORT)?;
@@ -101,7 +102,7 @@ fn decided(row: &Row) -> String {
     reasons.join(" ")
 }
 
-/// Three digits.
+/// Formats a value with three digits.
 fn three(value: f64) -> String {
     let digits = if value >= 100.0 {
         0

@@ -1,7 +1,8 @@
-//! Files that use each other in a circle can only be read all at once. A circle of three is a part with its rooms; longer ones are not allowed.
+//! A reader has to read files that use each other in a circle all at once. A circle of up to three files is allowed,
+//! a longer one is not.
 //!
-//! An arrow goes from a file that names an item to the file that defines it, through whatever re-exports. Methods are no arrows: what `self.rto()`
-//! calls is known by its type. Tests are left out.
+//! An arrow goes from a file that names an item to the file that defines it, through any re-exports. Methods make no
+//! arrows, because their names alone do not tell where they are defined. Tests are left out.
 
 mod source;
 
@@ -10,18 +11,18 @@ use std::path::Path;
 
 use source::Source;
 
-/// So many files may use each other.
+/// The largest allowed number of files in a circle.
 const MOST: usize = 3;
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// One finding for each circle that is too long.
+/// Returns one finding for each circle that is too long.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let circles = all(root)?.into_values().flat_map(|arrows| circles(&arrows));
     Ok(circles.filter_map(|circle| refused(&circle)).collect())
 }
 
-/// Every circle with its arrows, for who opens one.
+/// Lists every circle with its arrows, for whoever has to open one.
 pub(crate) fn list(root: &Path) -> Result<Vec<String>, String> {
     let mut lines = Vec::new();
     for arrows in all(root)?.values() {
@@ -42,7 +43,7 @@ fn refused(circle: &[String]) -> Option<String> {
     (circle.len() > MOST).then(|| format!("{} files use each other in a circle: {files}", circle.len()))
 }
 
-/// The arrows of every crate.
+/// Returns the arrows of every crate.
 fn all(root: &Path) -> Result<BTreeMap<String, Arrows>, String> {
     let mut crates: BTreeMap<String, BTreeMap<Vec<String>, (String, Source)>> = BTreeMap::new();
     for file in crate::tidy::tracked(root, "*.rs")? {
@@ -56,7 +57,7 @@ fn all(root: &Path) -> Result<BTreeMap<String, Arrows>, String> {
     Ok(crates.into_iter().map(|(name, files)| (name, Modules::new(files).arrows())).collect())
 }
 
-/// The module that a file below `src` is.
+/// Returns the module of a file below `src`.
 fn module(inside: &str) -> Vec<String> {
     let path = inside.trim_end_matches(".rs");
     let path = path.strip_suffix("/mod").unwrap_or(path);
@@ -69,7 +70,7 @@ fn module(inside: &str) -> Vec<String> {
 /// The files of one crate by module.
 struct Modules(BTreeMap<Vec<String>, (String, Source)>);
 
-/// Re-exports of re-exports that are followed.
+/// The longest chain of re-exports that is followed.
 const HOPS: u32 = 8;
 
 impl Modules {
@@ -97,7 +98,7 @@ impl Modules {
         self.0.iter().map(of).collect()
     }
 
-    /// The module that defines what a path means in the module `at`.
+    /// Returns the module that defines the item that a path means in the module `at`.
     fn home(&self, at: &[String], path: &[String], hops: u32) -> Option<Vec<String>> {
         let (_, source) = self.0.get(at)?;
         let (first, rest) = path.split_first()?;
@@ -127,7 +128,7 @@ impl Modules {
         source.globs.iter().find_map(through)
     }
 
-    /// The modules that define what a file names of all that it imports at once.
+    /// Returns the modules that define those names of a file that come from one glob import.
     fn home_of_glob(
         &self,
         at: &[String],
@@ -152,7 +153,8 @@ impl Modules {
     }
 }
 
-/// Groups of files of which each reaches each (Tarjan, 1972, is faster; nothing here is large), the longest first.
+/// Returns the groups of files that all reach each other, the longest first. (Tarjan, 1972, is faster, but nothing
+/// here is large.)
 fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         arrows.keys().map(|file| (file, reach(arrows, file))).collect();

@@ -1,4 +1,5 @@
-//! docs/evidence/compare.md: every sender, receiver and gateway over recorded links, from what scripts/compare-traces left in results/compare.
+//! docs/evidence/compare.md: every sender, receiver and gateway over recorded links, from the results of
+//! scripts/compare-traces in results/compare.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,10 +10,10 @@ use serde::Deserialize;
 const RESULTS: &str = "results/compare";
 const REPORT: &str = "docs/evidence/compare.md";
 const PLOTS: &str = "docs/evidence/compare";
-/// Shown with a plot: 3G and LTE on the road, and a link of a fixed place.
+/// Traces that are shown with a plot: 3G and LTE on the road, and a link of a fixed place.
 const TYPICAL: [&str; 3] = ["umts-driving", "lte-driving", "nyc-home"];
 
-/// In this order.
+/// The gateways, in the order of the columns.
 const GATEWAYS: [&str; 4] = ["none", "gateway", "gateway-drwa", "gateway-split"];
 
 const INTRODUCTION: &str = include_str!("../pages/compare.txt");
@@ -37,17 +38,17 @@ struct Delay {
     p95: Option<f64>,
 }
 
-/// A scheme over all traces.
+/// A scheme's results over all traces.
 struct Overall {
     /// Sender, receiver, gateway.
     name: [String; 3],
-    /// Mean share of the highest throughput of a trace.
+    /// Mean share of each trace's highest throughput.
     share: f64,
     /// Geometric mean of p95, in milliseconds.
     delay_ms: f64,
 }
 
-/// Writes the page and copies the plots that it shows.
+/// Writes the page, and copies its plots.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let mut traces: Vec<(String, Vec<Scheme>)> = Vec::new();
     let folder = std::fs::read_dir(root.join(RESULTS)).map_err(|error| format!("{RESULTS}: {error}"))?;
@@ -88,7 +89,7 @@ impl Scheme {
     }
 
     fn delay_ms(&self) -> f64 {
-        // Less than a packet's time is none.
+        // A delay below one packet's time counts as 1 ms.
         self.delay_ms.p95.unwrap_or(0.0).max(1.0)
     }
 
@@ -134,7 +135,7 @@ fn write_overall(page: &mut String, overall: &[Overall], traces: usize) {
     let mut best: Vec<&Overall> =
         overall.iter().filter(|one| is_undominated(place(one), overall.iter().map(place))).collect();
     best.sort_by(|a, b| b.share.total_cmp(&a.share));
-    // Senders that came out the same share a row.
+    // Senders with equal figures share a row.
     let mut rows: Vec<(String, String)> = Vec::new();
     for one in best {
         let [sender, receiver, gateway] = &one.name;
@@ -149,7 +150,7 @@ fn write_overall(page: &mut String, overall: &[Overall], traces: usize) {
     }
 }
 
-/// What a gateway changes for the hosts of today.
+/// Writes what a gateway changes for present hosts.
 fn write_in_short(page: &mut String, overall: &[Overall]) {
     let of = |gateway: &str| {
         let wanted = ["cubic", "drs-linux", gateway].map(String::from);
@@ -167,7 +168,7 @@ fn write_in_short(page: &mut String, overall: &[Overall]) {
     }
 }
 
-/// Throughput and delay by receiver or sender, beside each other for each gateway.
+/// Writes throughput and delay by receiver or sender, with a column for each gateway.
 fn write_matrices(page: &mut String, overall: &[Overall]) {
     let has = |gateway: &&str| overall.iter().any(|one| one.name[2] == **gateway);
     let gateways: Vec<&str> = GATEWAYS.into_iter().filter(has).collect();

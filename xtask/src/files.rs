@@ -1,11 +1,11 @@
-//! Files of the repository, and what programs print.
+//! Files of the repository, and output of programs.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde::de::DeserializeOwned;
 
-/// What the program prints, or an error that names it.
+/// Returns the program's output, or an error that names the program.
 pub(crate) fn output_of(program: &str, arguments: &[&str], directory: &Path) -> Result<String, String> {
     let command = format!("{program} {}", arguments.join(" "));
     let output = Command::new(program)
@@ -19,17 +19,17 @@ pub(crate) fn output_of(program: &str, arguments: &[&str], directory: &Path) -> 
     String::from_utf8(output.stdout).map_err(|error| format!("{command}: {error}"))
 }
 
-/// A file of the repository as text.
+/// Reads a file of the repository as text.
 pub(crate) fn read(root: &Path, file: &str) -> Result<String, String> {
     std::fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))
 }
 
-/// A file of the repository as TOML.
+/// Reads a file of the repository as TOML.
 pub(crate) fn read_toml<T: DeserializeOwned>(root: &Path, file: &str) -> Result<T, String> {
     toml::from_str(&read(root, file)?).map_err(|error| format!("{file}: {error}"))
 }
 
-/// A file of the repository, or of results, as JSON.
+/// Reads a file of the repository, or of results, as JSON.
 pub(crate) fn read_json<T: DeserializeOwned>(root: &Path, file: &str) -> Result<T, String> {
     serde_json::from_str(&read(root, file)?).map_err(|error| format!("{file}: {error}"))
 }

@@ -1,17 +1,17 @@
-//! A fuzz target is only as good as its replay: each has a small corpus under version control, and a test that runs it.
+//! Each fuzz target must have a small corpus under version control, and a test that replays it.
 
 use std::path::Path;
 
 use crate::tidy::tracked;
 
-/// More would slow every clone and every test down.
+/// More files would slow down every clone and every test.
 const FILES_MAX: usize = 600;
-/// Of one input.
+/// Largest size of one input.
 const BYTES_MAX: u64 = 4_096;
-/// A corpus of fewer inputs shows nothing.
+/// A corpus with fewer inputs shows nothing.
 const FILES_MIN: usize = 5;
 
-/// One finding for each target without a replay, without a corpus, or with one that is too large.
+/// Returns a finding for each target without a replay or without a corpus, and for a corpus that is too large.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let manifest = crate::read(root, "fuzz/Cargo.toml")?;
     let mut sources = String::new();
@@ -32,7 +32,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// The names under `[[bin]]`.
+/// Returns the names under `[[bin]]`.
 fn targets(manifest: &str) -> Vec<&str> {
     let bins = manifest.split("[[bin]]").skip(1);
     bins.filter_map(|bin| bin.split("name = \"").nth(1)?.split('"').next()).collect()

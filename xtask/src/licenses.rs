@@ -1,4 +1,4 @@
-//! Every dependency's licence is one of those that deny.toml allows.
+//! Every dependency must have a licence that deny.toml allows.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ struct Package {
     license: Option<String>,
 }
 
-/// One finding per dependency without an allowed licence.
+/// Returns one finding for each dependency without an allowed licence.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let deny: Deny = crate::read_toml(root, "deny.toml")?;
     let arguments = ["metadata", "--format-version", "1", "--locked"];
@@ -40,7 +40,7 @@ fn finding(package: &Package, allowed: &[String]) -> Option<String> {
     let Some(license) = license else {
         return Some(format!("{name} {version}: states no licence"));
     };
-    // Some older crates write "MIT/Apache-2.0", which crates.io took to mean OR.
+    // Some older crates write "MIT/Apache-2.0", which crates.io interpreted as OR.
     let expression = match spdx::Expression::parse_mode(license, spdx::ParseMode::LAX) {
         Ok(expression) => expression,
         Err(error) => return Some(format!("{name} {version}: licence {license:?}: {}", error.reason)),

@@ -1,16 +1,16 @@
-//! The operator's program links nothing of the lab: whoever stands in front of subscribers carries no code that draws plots or runs
+//! The operator's program must not link the lab. A program in front of subscribers carries no code for plots or
 //! experiments.
 
 use std::path::Path;
 
-/// Crates that only the lab, or the view, needs.
+/// Crates that only the lab or `paceline top` needs.
 const NOT_OF_THE_OPERATOR: [&str; 9] = [
     "parquet", "ratatui", "plotters", "indicatif", "paceline-experiments", "paceline-sim", "paceline-lab",
     "paceline-theory", "paceline-judge",
 ];
 
-/// One finding for each of those crates in the program without features or in the running gateway, and for each that the whole program
-/// no longer has.
+/// Returns a finding for each of these crates that the program without features, or the running gateway, links. Also
+/// one for each that the whole program no longer links.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let tree = |package: &str, features: &[&str]| {
         let mut arguments = vec!["tree", "--locked", "--package", package];
@@ -31,7 +31,7 @@ fn findings(operator: &[(&str, String)], whole: &str) -> Vec<String> {
         let found = NOT_OF_THE_OPERATOR.iter().filter(|name| has(tree, name));
         found.map(move |name| format!("{program} links {name}"))
     });
-    // A name that is gone proves nothing.
+    // A crate that is gone from the whole program proves nothing.
     let gone = NOT_OF_THE_OPERATOR.iter().filter(|name| !has(whole, name));
     linked.chain(gone.map(|name| format!("crates/cli does not link {name}: xtask/src/linked.rs"))).collect()
 }

@@ -1,18 +1,19 @@
-//! Every link of a page leads somewhere. Every page that any file names is there, and every source that a page names.
+//! Every link of a page must lead somewhere. Every page that any file names must exist, and every source that a page
+//! names.
 
 use std::path::Path;
 
-/// Endings of the files under docs/ that others name.
+/// Extensions of files under docs/ that other files name.
 const NAMED: [&str; 4] = [".md", ".toml", ".svg", ".png"];
 
-/// Files that name pages in words: sources, scripts, data.
+/// Files whose text names pages: sources, scripts, data.
 const WITH_NAMES: [&str; 8] =
     ["*.md", "*.rs", "*.toml", "*.py", "Makefile", "NOTICE", "scripts/*", "tests/*/prove"];
 
-/// Pages that say where a behaviour is, by file.
+/// Pages that name the source files of a behaviour.
 const PAGES_OF_SOURCES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 
-/// One finding for each link and each name without a file.
+/// Returns one finding for each link and each name without a file.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     for page in crate::tidy::tracked(root, "*.md")? {
@@ -39,7 +40,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// The targets of a page's links, with their lines; not those in code.
+/// Returns the targets of a page's links, with their lines. Links in code do not count.
 fn targets(page: &str) -> Vec<(usize, String)> {
     let (mut found, mut fenced) = (Vec::new(), false);
     for (index, line) in page.lines().enumerate() {
@@ -70,14 +71,14 @@ fn leads_somewhere(folder: &Path, page: &str, target: &str) -> bool {
     heading.is_empty() || text.lines().any(|line| line.starts_with('#') && anchor(line) == heading)
 }
 
-/// A heading as links name it.
+/// Returns a heading's anchor.
 fn anchor(heading: &str) -> String {
     let words = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = words.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// The files under docs/ that a text names.
+/// Returns the files under docs/ that a text names.
 fn named(text: &str) -> Vec<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     text.split(|c| !is_part(c))
@@ -86,8 +87,8 @@ fn named(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The sources that a page names in code: `gateway/src/flow/` or `crates/gateway/src/table.rs`, below crates/. A name in capitals stands for
-/// one to be chosen.
+/// Returns the sources that a page names in code: `gateway/src/flow/` or `crates/gateway/src/table.rs`, below
+/// crates/. A name in capitals is a placeholder.
 fn sources(page: &str) -> Vec<&str> {
     page.split('`')
         .skip(1)
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(sources(page), ["tcp/src/rtt.rs", "gateway/src/flow/"]);
     }
 
-    /// `make test` runs this, so that a page that moves without its readers turns it red.
+    /// `make test` runs this, so that a moved page fails the test if files still name it.
     #[test]
     fn no_link_of_ours_is_dead() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,8 +1,14 @@
-//! Checks and reports of this repository: `cargo xtask check` before every commit, `cargo xtask results` after the proofs,
-//! `cargo xtask reproduction` after `paceline reproduce`, `cargo xtask virtual-lab` before it, `cargo xtask compare` after
-//! scripts/compare-traces, `cargo xtask rivals` after `make rivals`, `cargo xtask split` after `make split`, `cargo xtask auto`
-//! after scripts/profiles, `cargo xtask advisories DIRECTORY` with a newer checkout of the advisory database, `cargo xtask moved OLD NEW`
-//! where sealed pages name a file that has moved, `cargo xtask reworded` where sentences of sealed pages were rewritten, `cargo xtask circles` for files that use each other, `cargo xtask verdicts` after any page of evidence.
+//! Checks and reports of this repository.
+//!
+//! - `cargo xtask check`: before every commit.
+//! - `cargo xtask results`: after the proofs. `verdicts`: after any page of evidence.
+//! - `cargo xtask virtual-lab`, then `reproduction`: before and after `paceline reproduce`.
+//! - `cargo xtask compare`, `rivals`, `split`, `auto`: after scripts/compare-traces, `make rivals`, `make split` and
+//!   scripts/profiles.
+//! - `cargo xtask advisories DIRECTORY`: with a newer checkout of the advisory database.
+//! - `cargo xtask moved OLD NEW`: after the move of a file that sealed pages name. `reworded`: after sentences of
+//!   sealed pages were rewritten.
+//! - `cargo xtask circles`: lists files that use each other.
 
 mod advisories;
 mod arrows;

@@ -1,4 +1,4 @@
-//! Results as `paceline run --json` writes them (schema 1), with what the bounds need.
+//! Results in the format of `paceline run --json` (schema 1), as far as the bounds need them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use paceline_judge::{Measurements, Sample, distinct};
 
-/// The version of the schema that this reads.
+/// The version of the schema that this module reads.
 const SCHEMA: u64 = 1;
 
-/// One file of results: what `--json` prints, or one of the runs that it keeps in its folder.
+/// One file of results: the output of `--json`, or one of the runs in its folder.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum File {
@@ -26,7 +26,7 @@ pub(crate) struct Run {
     pub(crate) seed: u64,
     #[serde(default)]
     pub(crate) flows: Vec<Value>,
-    /// Whatever else the run says: links, gateway, path_delay_ms.
+    /// Other values of the run: links, gateway, path_delay_ms.
     #[serde(flatten)]
     pub(crate) rest: BTreeMap<String, Value>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Every `*.json` in a directory; runs of the same variant and seed count once.
+    /// Loads every `*.json` of a directory. Of several runs with the same variant and seed, only the first counts.
     pub(crate) fn load(directory: &Path) -> Result<Self, String> {
         let mut results = Results::default();
         let Ok(entries) = std::fs::read_dir(directory) else {
@@ -72,7 +72,7 @@ impl Results {
         Ok(())
     }
 
-    /// Names of the flows of a variant, in the order of their first appearance.
+    /// Returns the names of a variant's flows, in the order of their first appearance.
     pub(crate) fn flow_names(&self, variant: &str) -> Vec<&str> {
         let flows = self.runs.iter().filter(|run| run.variant == variant).flat_map(|run| &run.flows);
         distinct(flows.filter_map(|flow| flow.get("name").and_then(Value::as_str)))
@@ -84,7 +84,7 @@ impl Measurements for Results {
         distinct(self.runs.iter().map(|run| run.variant.as_str()))
     }
 
-    /// Numbers by their dotted names ("path_delay_ms.p95").
+    /// Returns numbers by their dotted names ("path_delay_ms.p95").
     fn sample(&self, variant: &str, flow: Option<&str>, name: &str) -> Sample {
         let runs = || self.runs.iter().filter(|run| run.variant == variant);
         let of_runs: Sample = runs().filter_map(|run| run.number(name)).collect();
@@ -120,7 +120,7 @@ fn number_in(value: &Value, name: &str) -> Option<f64> {
     as_number(value.pointer(&format!("/{}", name.replace('.', "/")))?)
 }
 
-/// Truth counts as 1, so that a bound can be put on `sha256_ok`.
+/// `true` counts as 1, so that a bound on `sha256_ok` is possible.
 fn as_number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_bool().map(|truth| f64::from(u8::from(truth))))
 }

@@ -1,7 +1,7 @@
-//! wire, path and gateway have no clock, no I/O, no environment and no randomness of their own.
+//! The crates wire, path, gateway, tcp and theory use no clock, no I/O, no environment and no machine randomness.
 //!
-//! They are `#![no_std]`, so the compiler keeps the standard library out. What is left to check here is that nobody brings
-//! it back, by `extern crate std` outside tests or through a dependency that reads the machine by itself.
+//! They are `#![no_std]`, so the compiler keeps the standard library out. This check finds code that brings it back:
+//! `extern crate std` outside tests, or a dependency that reads the machine.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const IMPURE_DEPENDENCIES: [&str; 12] = [
     "web-time",
 ];
 
-/// Names that are seeded by the machine, with what to use in their place.
+/// Names that the machine seeds, each with its replacement.
 const BANNED: [(&str, &str); 4] = [
     ("RandomState", "a hasher with a fixed seed, so that a run repeats"),
     ("thread_rng", "a generator with a named seed"),
@@ -21,7 +21,7 @@ const BANNED: [(&str, &str); 4] = [
     ("core::arch", "the packet's own time: the virtual-time kernel does not see the processor's counters"),
 ];
 
-/// One finding per crate or line that breaks the rule.
+/// Returns one finding for each crate or line that breaks the rule.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     for name in PURE {

@@ -1,4 +1,5 @@
-//! docs/evidence/reproduction.md: published numbers beside ours, from what `paceline reproduce` left in results/reproduce.
+//! docs/evidence/reproduction.md: published numbers beside ours, from the results of `paceline reproduce` in
+//! results/reproduce.
 
 mod cells;
 
@@ -18,7 +19,7 @@ const INTRODUCTION: &str = include_str!("../pages/reproduction.txt");
 
 /// A paper.
 struct Paper {
-    /// Of its file.
+    /// Name of its file of results.
     name: &'static str,
     heading: &'static str,
     command: &'static str,
@@ -56,7 +57,7 @@ struct Bound {
     name: String,
     #[serde(default)]
     bound: Value,
-    /// Null when there is none.
+    /// Null without a measurement.
     #[serde(default)]
     measured: Option<f64>,
     holds: bool,
@@ -77,7 +78,7 @@ struct Section {
     files: Vec<String>,
 }
 
-/// Writes the page and copies the plots that it shows. A paper without results keeps what the page had of it.
+/// Writes the page, and copies its plots. A paper without results keeps its section of the earlier page.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let earlier = std::fs::read_to_string(root.join(REPORT)).unwrap_or_default();
     let mut page = seal::sealed(INTRODUCTION, &Origin::of(root, &[]));
@@ -151,7 +152,7 @@ fn write_section(text: &mut String, section: &Section) {
     }
 }
 
-/// Only names of files that lie beside the results.
+/// Copies plots. Accepts only names of files beside the results.
 fn copy_plots(root: &Path, report: &Report) -> Result<(), String> {
     let plots = report.sections.iter().flat_map(|section| &section.files);
     for plot in plots.filter(|file| file.ends_with(".svg") && !file.contains('/')) {
@@ -171,7 +172,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Four digits that mean something.
+/// Formats a number with about four significant digits.
 fn figure(value: f64) -> String {
     let digits = if value.abs() >= 100.0 {
         1

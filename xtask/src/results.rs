@@ -1,4 +1,4 @@
-//! docs/evidence/results.md: what was measured, beside the bounds, from the runs in results/.
+//! docs/evidence/results.md: measurements with their bounds, from the runs in results/.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,14 +8,15 @@ use serde::Deserialize;
 
 use crate::model::Results;
 
-/// Where runs are kept: results/PLACE/SCENARIO/. Bounds are asserted in virtual time only; live runs share the machine.
+/// Folders of runs: results/PLACE/SCENARIO/. Bounds are asserted in virtual time only, because live runs share the
+/// machine.
 const VIRTUAL: &str = "results/virtual";
 const LIVE: &str = "results/live";
 const SCENARIOS: &str = "scenarios/accelerator";
 const MISSES: &str = "docs/evidence/misses.toml";
 const REPORT: &str = "docs/evidence/results.md";
 
-/// Ends the commands of a section; its figures follow.
+/// Ends the commands of a section. The section's figures follow.
 pub(crate) const COMMAND_END: &str = "\n\n<!-- figures -->\n\n";
 
 const INTRODUCTION: &str = include_str!("../pages/results.txt");
@@ -30,7 +31,8 @@ struct Scenario {
     bounds: Vec<Bound>,
 }
 
-/// Writes the report; the findings are bounds that do not hold and are not known to be missed, and the reverse.
+/// Writes the report. Returns a finding for each missed bound that is not a known miss, and for each known miss that
+/// holds.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let misses: Misses = match std::fs::read_to_string(root.join(MISSES)) {
         Ok(text) => toml::from_str(&text).map_err(|error| format!("{MISSES}: {error}"))?,
@@ -61,7 +63,8 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// What the page had below a scenario's heading and command: it stays where there are no runs to replace it.
+/// Returns the earlier page's figures for a scenario, which follow its heading and command. They stay if no runs
+/// replace them.
 pub(crate) fn earlier_figures<'a>(page: &'a str, name: &str) -> &'a str {
     let heading = format!("\n## {name}\n");
     let section = page

@@ -1,4 +1,4 @@
-//! docs/evidence/rivals.md: the gateway beside what others would use in its place, from the runs of scenarios/rivals.
+//! docs/evidence/rivals.md: compares the gateway with its alternatives, from the runs of scenarios/rivals.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,21 +10,21 @@ use crate::model::Results;
 
 const FOLDER: &str = "scenarios/rivals";
 const REPORT: &str = "docs/evidence/rivals.md";
-/// Why what is missed is missed.
+/// Reasons for misses.
 const REASONS: &str = "docs/evidence/rivals.toml";
-/// Where runs are kept: results/PLACE/SCENARIO/.
+/// Folders of runs: results/PLACE/SCENARIO/.
 const PLACES: [(&str, &str); 3] =
     [("sim", "the simulator"), ("virtual", "the virtual-time kernel"), ("live", "this machine's kernel")];
-/// What others have: the first part of a variant's name. Every other scheme is ours.
+/// The alternatives, by the first part of a variant's name. Every other scheme is ours.
 const RIVALS: [&str; 3] = ["server-cubic", "server-bbr", "proxy-bbr"];
 
-/// Of the rivals' best.
+/// Smallest share of the best rival's throughput.
 const THROUGHPUT_MIN: f64 = 0.98;
-/// Of the delay of the rival with the highest throughput.
+/// Largest share of the delay of the rival with the highest throughput.
 const DELAY_MAX: f64 = 0.5;
-/// No less is asked for.
+/// The bound on the delay is never smaller than this.
 const DELAY_MS_LEAST: f64 = 30.0;
-/// Of the best rival's median.
+/// Largest multiple of the best rival's median.
 const COMPLETION_MAX: f64 = 1.02;
 
 const INTRODUCTION: &str = include_str!("../pages/rivals.txt");
@@ -47,7 +47,8 @@ struct Reasons {
     why: Vec<Reason>,
 }
 
-/// The first whose scenario, scheme and parts of a cell's name fit is what the page says of a miss.
+/// A reason for misses in a scenario, for some schemes and parts of a cell's name. The page gives the first reason
+/// that fits.
 #[derive(Deserialize)]
 struct Reason {
     scenario: String,
@@ -57,15 +58,15 @@ struct Reason {
     reason: String,
 }
 
-/// What is compared in one cell, of one scheme.
+/// The compared figures of one scheme in one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Figures {
-    /// Throughput in Mbit/s and delay in ms; or completion in s, median and p99.
+    /// Throughput in Mbit/s and delay in ms, or median and p99 of the completion in s.
     first: f64,
     second: f64,
 }
 
-/// One cell of what a scenario varies beside the scheme.
+/// One cell: a combination of the scenario's variations other than the scheme.
 #[derive(Clone, Debug)]
 struct Cell {
     name: String,
@@ -75,7 +76,7 @@ struct Cell {
     oracle: Option<Figures>,
 }
 
-/// Writes the page. What is missed is in it; that is no finding.
+/// Writes the page. Misses are on the page and are no findings.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let mut page = String::from(INTRODUCTION);
     let earlier = crate::seal::unsealed(&std::fs::read_to_string(root.join(REPORT)).unwrap_or_default());
@@ -104,7 +105,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     Ok(Vec::new())
 }
 
-/// What the page had below a heading: it stays where there are no runs to replace it.
+/// Returns the earlier page's text below a heading. It stays if no runs replace it.
 fn earlier_part<'a>(page: &'a str, heading: &str) -> &'a str {
     let own = page.split_once(heading).map_or("\nNot measured.\n", |(_, rest)| rest);
     own.split("\n## ").next().and_then(|own| own.split("\n### ").next()).unwrap_or(own)
@@ -158,7 +159,7 @@ fn cells(results: &Results) -> Vec<Cell> {
 }
 
 impl Cell {
-    /// Whether each of the two figures is as good as is asked for; `None` without anybody to compare with.
+    /// Judges each of the two figures. `None` without a rival to compare with.
     fn verdict(&self, own: Figures, rtt_s: f64) -> Option<[bool; 2]> {
         let figures = || self.rivals.iter().map(|(_, figures)| *figures);
         if self.is_objects {
@@ -233,7 +234,7 @@ fn write_cells(page: &mut String, cells: &[Cell], rtt_s: f64) {
     }
 }
 
-/// Cell and scheme of each miss.
+/// Returns cell and scheme of each miss.
 fn misses(cells: &[Cell], rtt_s: f64) -> Vec<(&str, &str)> {
     let all = cells.iter().flat_map(|cell| cell.ours.iter().map(move |own| (cell, own)));
     all.filter(|(cell, own)| cell.verdict(own.1, rtt_s).is_some_and(|held| held.contains(&false)))

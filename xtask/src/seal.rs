@@ -1,7 +1,7 @@
-//! Seals of generated pages: the commit and the digests of what a page was made from, and of its own text, so that a figure that was
-//! changed by hand is found.
+//! Seals of generated pages. A seal has the commit, and the digests of the page's sources and of its text. So a
+//! figure changed by hand is found.
 //!
-//! A seal is a line. It covers the text from the seal before it, or from where the generated part of the page begins.
+//! A seal is a line. It covers the text from the seal before it, or from the begin of the page's generated part.
 
 use std::path::Path;
 
@@ -9,9 +9,10 @@ use sha2::{Digest, Sha256};
 
 const OPENING: &str = "<!-- sealed: ";
 const CLOSING: &str = " -->";
-/// Where a page that is also written by hand has its generated part.
+/// Begin of the generated part in a page that is partly written by hand.
 const BEGIN: &str = "<!-- measured: begin -->";
-/// Pages with seals, and the samples of each part, in order; none where nothing is sampled (crates/experiments/src/samples.rs says why).
+/// Pages with seals, and the samples of each part, in order. Some pages have no samples
+/// (crates/experiments/src/samples.rs gives the reason).
 const PAGES: [(&str, &[&str]); 6] = [
     ("docs/evidence/reproduction.md", &["or", "printed", "accelerator", "ncl", "rre", "drwa"]),
     ("docs/evidence/split.md", &["split"]),
@@ -21,7 +22,7 @@ const PAGES: [(&str, &[&str]); 6] = [
     ("docs/evidence/results.md", &[]),
 ];
 
-/// What a text was made from.
+/// The origin of a text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
     commit: String,
@@ -29,12 +30,12 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Results that are there, made by the present commit.
+    /// The origin of a text made from present results, by the present commit.
     pub(crate) fn of(root: &Path, results: &[u8]) -> Origin {
         Origin { commit: commit(root), results: digest(results) }
     }
 
-    /// Some of the text stays from an earlier commit, because its results are not there.
+    /// Notes that a part of the text stays from earlier commits, because its results are not present.
     pub(crate) fn in_part(mut self, in_part: bool) -> Origin {
         if in_part {
             self.commit.push_str(", in part of earlier ones");
@@ -42,7 +43,7 @@ impl Origin {
         self
     }
 
-    /// All files of a folder of results.
+    /// The origin of a text made from all files of a folder of results.
     pub(crate) fn of_folder(root: &Path, folder: &Path) -> Origin {
         let mut all = Vec::new();
         gather(folder, &mut all);
@@ -50,12 +51,12 @@ impl Origin {
     }
 }
 
-/// A page without its seals, for what of it is kept.
+/// Returns a page without its seals, for parts that are kept.
 pub(crate) fn unsealed(page: &str) -> String {
     page.lines().filter(|line| !line.starts_with(OPENING)).map(|line| format!("{line}\n")).collect()
 }
 
-/// The commit, and whether the crates differ from it.
+/// Returns the commit, and whether crates or scenarios differ from it.
 fn commit(root: &Path) -> String {
     let git = |arguments: &[&str]| crate::output_of("git", arguments, root);
     let Ok(head) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "none".into() };
@@ -80,7 +81,7 @@ fn digest(of: &[u8]) -> String {
     Sha256::digest(of)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// `text` with a seal behind it.
+/// Returns `text` with a seal behind it.
 pub(crate) fn sealed(text: &str, origin: &Origin) -> String {
     let text = text.trim_end();
     let Origin { commit, results } = origin;
@@ -90,7 +91,7 @@ pub(crate) fn sealed(text: &str, origin: &Origin) -> String {
     )
 }
 
-/// What does not agree with its seal, and pages without one.
+/// Returns a finding for each text that does not agree with its seal, and for each page without a seal.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     for (page, samples) in PAGES {
@@ -119,7 +120,7 @@ fn broken(page: &str) -> Vec<String> {
     findings
 }
 
-/// Each sealed text with what its seal says.
+/// Returns each sealed text with the content of its seal.
 fn parts(page: &str) -> Vec<(&str, &str)> {
     let mut rest = page.split_once(BEGIN).map_or(page, |(_, generated)| generated);
     let mut parts = Vec::new();
@@ -131,7 +132,7 @@ fn parts(page: &str) -> Vec<(&str, &str)> {
     parts
 }
 
-/// Names a file by its new path in sealed text. What held by its seal still does, with the origin that it had.
+/// Replaces a file's path by a new one in sealed texts. Seals stay valid, with their earlier origin.
 pub(crate) fn moved(root: &Path, from: &str, to: &str) -> Result<Vec<String>, String> {
     let is_path = |name: &str| name.contains('.') && !name.contains(|c: char| c.is_ascii_digit());
     if !is_path(from) || !is_path(to) {
@@ -153,7 +154,7 @@ fn renamed(page: &str, from: &str, to: &str) -> String {
     resealed(&page.replace(from, to))
 }
 
-/// Each part with a seal of its present text, its origin as before.
+/// Returns the page with seals for its present texts. The origins do not change.
 fn resealed(page: &str) -> String {
     let seal_of = |of_text: &str| format!("; text {of_text}{CLOSING}");
     parts(page).into_iter().fold(page.to_owned(), |sealed, (text, seal)| {
@@ -162,7 +163,7 @@ fn resealed(page: &str) -> String {
     })
 }
 
-/// Seals pages in which sentences were written anew and all else is as in the last commit. Their origin is what it was.
+/// Seals pages whose sentences were rewritten, if all else is as in the last commit. Their origins do not change.
 pub(crate) fn reworded(root: &Path) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     for (page, _) in PAGES {
@@ -179,7 +180,7 @@ pub(crate) fn reworded(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// What differs between two texts of a page, if it is more than the words of its sentences.
+/// Returns a difference between two texts of a page that is more than the words of its sentences.
 fn more_than_words(earlier: &str, page: &str) -> Option<String> {
     if !broken(earlier).is_empty() {
         return Some("its seals did not hold before".into());
@@ -194,7 +195,8 @@ fn more_than_words(earlier: &str, page: &str) -> Option<String> {
     }))
 }
 
-/// All of a page but the words of its sentences: numbers, headings, code, seals, and short cells of tables, where verdicts stand.
+/// Returns all of a page except the words of its sentences: numbers, headings, code, seals, and short cells of
+/// tables, which hold verdicts.
 fn figures(page: &str) -> Vec<&str> {
     let mut figures = Vec::new();
     for line in page.lines() {
@@ -211,7 +213,7 @@ fn of_cell(cell: &str) -> Vec<&str> {
     if cell.split_whitespace().count() < SENTENCE_WORDS { vec![cell.trim()] } else { numbers(cell) }
 }
 
-/// Our choice: no verdict is as long.
+/// Our choice: every verdict is shorter.
 const SENTENCE_WORDS: usize = 6;
 
 fn numbers(text: &str) -> Vec<&str> {
@@ -284,7 +286,7 @@ mod tests {
         assert!(more_than_words(&reworded, &page).unwrap().contains("did not hold"));
     }
 
-    /// `make test` runs this, so that a page changed by hand turns it red at once.
+    /// `make test` runs this, so that it fails at once if a page was changed by hand.
     #[test]
     fn the_pages_agree_with_their_seals() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

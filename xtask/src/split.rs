@@ -1,4 +1,4 @@
-//! docs/evidence/split.md: the gateway's own senders, the simulator beside the lab, from the runs of scenarios/split.
+//! docs/evidence/split.md: the gateway's own senders in the simulator and in the lab, from the runs of scenarios/split.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,11 +11,12 @@ use crate::results::{COMMAND_END, earlier_figures};
 
 const SCENARIOS: &str = "scenarios/split";
 const REPORT: &str = "docs/evidence/split.md";
-/// Where runs are kept: results/PLACE/SCENARIO/. The first is what the others are held against.
+/// Folders of runs: results/PLACE/SCENARIO/. The others are compared with the first.
 const PLACES: [(&str, &str); 3] = [("sim", "simulator"), ("virtual", "virtual time"), ("live", "live")];
-/// Of the simulator's throughput.
+/// Largest deviation, as a share of the simulator's throughput.
 const AGREEMENT: f64 = 0.05;
-/// An interval that is wider says nothing, whatever it holds: half of it, of the simulator's throughput.
+/// A wider interval proves nothing, whatever it contains. This is half of its width, as a share of the simulator's
+/// throughput.
 const HALF_WIDTH_MAX: f64 = 0.1;
 
 const INTRODUCTION: &str = include_str!("../pages/split.txt");
@@ -28,7 +29,7 @@ struct Scenario {
     bounds: Vec<Bound>,
 }
 
-/// Writes the page; the findings are bounds that the simulator misses.
+/// Writes the page. Returns a finding for each bound that the simulator misses.
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     let earlier = crate::seal::unsealed(&std::fs::read_to_string(root.join(REPORT)).unwrap_or_default());
     let mut page = String::from(INTRODUCTION);
@@ -60,7 +61,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// The bounds on what was run there.
+/// Returns the outcomes of those bounds that were measured.
 fn outcomes(scenario: &Scenario, results: &Results) -> Vec<Outcome> {
     let all = scenario.bounds.iter().flat_map(|bound| bound.check(results));
     all.filter(|outcome| outcome.measured.is_some()).collect()
@@ -110,7 +111,7 @@ fn is(variant: &str, bound: &Bound) -> bool {
     bound.variant.split(',').all(|part| variant.split(',').any(|own| own == part))
 }
 
-/// Every flow of every variant.
+/// Returns every flow of every variant.
 fn flows(results: &Results) -> Vec<(&str, &str)> {
     let names = |variant| results.flow_names(variant).into_iter().map(move |flow| (variant, flow));
     results.variants().into_iter().flat_map(names).collect()
@@ -120,8 +121,9 @@ fn throughput(results: &Results, variant: &str, flow: &str) -> Sample {
     results.sample(variant, Some(flow), "goodput_mbps")
 }
 
-/// How far the runs of a cell are from the other's mean, and whether that counts as agreeing; `None` when one was not measured. Of those
-/// seeds that both have, and seed by seed, because a seed loses packets of the same numbers in both.
+/// Returns how far the runs of a cell are from the other's mean, and whether they agree. `None` if one was not
+/// measured. Only seeds that both have are compared, seed by seed, because a seed loses packets of the same numbers
+/// in both.
 fn compared(own: &Results, other: &Results, variant: &str, flow: &str) -> Option<(f64, bool)> {
     let throughput = |run: &Run| {
         let numbers: Sample = run.flow_numbers(Some(flow), "goodput_mbps").collect();
@@ -179,12 +181,12 @@ mod tests {
         let sim = results(&[10.0, 20.0, 5.0]);
         let of = |values: &[f64]| compared(&results(values), &sim, "cubic,loss=1%", "download").unwrap().1;
         assert!(of(&[9.6, 19.1, 4.9]));
-        // One seed is 40 % off, and an interval that holds that, too, tells nothing.
+        // One seed is 40 % off. The interval is too wide to prove anything, although it contains zero.
         assert!(!of(&[6.0, 20.5, 5.0]));
-        // Less than the seeds differ among themselves, but with each of them.
+        // The deviation is smaller than the differences between seeds, but each seed has it.
         assert!(!of(&[9.0, 18.8, 4.1]));
         assert!(!of(&[9.3]));
-        // 6 % on average, by no more than chance explains of seeds that are 7.7 % apart.
+        // 6 % on average. With seeds that are 7.7 % apart, chance may explain it.
         let (sim, lab) = (results(&[10.0; 5]), results(&[11.2, 9.8, 11.1, 10.1, 10.8]));
         let (deviation, agrees) = compared(&lab, &sim, "cubic,loss=1%", "download").unwrap();
         assert!(agrees && deviation > AGREEMENT, "{deviation}");

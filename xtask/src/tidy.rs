@@ -1,15 +1,15 @@
-//! House rules on files that neither rustfmt nor clippy checks.
+//! House rules for files that neither rustfmt nor clippy checks.
 
 use std::path::Path;
 
-/// A longer file is several rooms; tests may be longer.
+/// A longer file must be divided. Tests may be longer.
 const LINES_MAX: usize = 600;
 
-/// Left-overs that do not go into the main branch.
+/// Unfinished code, which must not enter the main branch.
 const UNFINISHED: [&str; 6] =
     ["todo!(", "unimplemented!(", "dbg!(", "#[ignore]", concat!("TO", "DO"), concat!("FIX", "ME")];
 
-/// One finding per file or line that breaks a rule.
+/// Returns one finding for each file or line that breaks a rule.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     for file in tracked(root, "*.rs")? {
@@ -25,13 +25,13 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-/// The files under version control that match a pattern and still exist.
+/// Returns the files under version control that match a pattern and still exist.
 pub(crate) fn tracked(root: &Path, pattern: &str) -> Result<Vec<String>, String> {
     let listing = crate::output_of("git", &["ls-files", "--", pattern], root)?;
     Ok(listing.lines().filter(|file| root.join(file).exists()).map(Into::into).collect())
 }
 
-/// Whether the whole file is test code.
+/// True if the whole file is test code.
 pub(crate) fn is_test(file: &str) -> bool {
     file.ends_with("/tests.rs") || file.contains("/tests/") || file.starts_with("tests/")
 }

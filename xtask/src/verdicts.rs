@@ -1,5 +1,5 @@
-//! docs/evidence/README.md: a verdict for each page of evidence, on one page. Generated pages are counted; what is said of others has no
-//! number that their page has not.
+//! docs/evidence/README.md: one page with a verdict for each page of evidence. Verdicts on generated pages are
+//! counted. Other verdicts may contain only numbers that their page has.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -26,13 +26,13 @@ struct Page {
     verdict: Verdict,
 }
 
-/// What is said of a page.
+/// The kind of verdict on a page.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Verdict {
-    /// Rows that hold, and rows that are missed.
+    /// Counts of rows that hold and rows that are missed.
     Bounds,
-    /// The line that ends so.
+    /// The page's line with this end.
     Line(String),
     /// Sums over tables.
     Sums(Sums),
@@ -42,15 +42,15 @@ enum Verdict {
 
 #[derive(Deserialize)]
 struct Sums {
-    /// It begins so.
+    /// The beginning of the tables' heading.
     heading: String,
-    /// Row, column of the part, column of the whole.
+    /// Name of the row, column of the part, column of the whole.
     rows: Vec<(String, usize, usize)>,
-    /// What the parts are.
+    /// Name of the parts.
     what: String,
 }
 
-/// A row that is missed and says no more.
+/// A missed row without a reason.
 const NO_REASON: &str = "| **missed** |  |";
 
 pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
@@ -58,7 +58,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     Ok(Vec::new())
 }
 
-/// A finding where the page is not what the others say, or a number is not on its page.
+/// Returns a finding if the page differs from the pages of evidence, or if a number is not on its page.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     for Page { name, verdict, .. } in pages()? {
@@ -116,7 +116,7 @@ fn told(verdict: &Verdict, page: &str) -> Result<String, String> {
     }
 }
 
-/// The sum of a column over all tables with this heading, of one row of each.
+/// Returns the sum of a column in one row of each table with this heading.
 fn sum(page: &str, heading: &str, row: &str, column: usize) -> u64 {
     let mut total = 0;
     let mut within = false;
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(numbers("1,000 flows, 0.47. ns-3.37"), ["1,000", "0.47", "3.37"]);
     }
 
-    /// `make test` runs this, so that a page that is renewed without its verdict turns it red.
+    /// `make test` runs this, so that it fails if a page is renewed without its verdict.
     #[test]
     fn verdicts_are_those_of_the_pages() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,4 +1,4 @@
-//! published/virtual-lab.csv: what every run in the virtual-time kernel reached, for comparisons with the simulator.
+//! published/virtual-lab.csv: the results of every run in the virtual-time kernel, for comparison with the simulator.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<String>, String> {
     Ok(Vec::new())
 }
 
-/// One for each name of a flow: medians over the transfers of that name.
+/// Writes one row for each name of a flow, with medians over the transfers of that name.
 fn rows(text: &mut String, scenario: &str, run: &Run) {
     let mut results = Results::default();
     results.runs.push(run.clone());

@@ -1,14 +1,14 @@
-//! Plain English: no long sentence in pages, generated ones too, and in help texts.
+//! Plain English: no long sentences in help texts and pages, generated pages included.
 
 use std::path::Path;
 
-/// As git matches them: a star is any characters, slashes too.
+/// Patterns as git matches them: a star matches any characters, slashes included.
 const PAGES: [&str; 8] = [
     "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/guide/*.md", "docs/reference/*.md",
     "docs/design/*.md", "docs/evidence/*.md", "tests/kernel-lab/README.md",
 ];
 
-/// Comments there are help texts.
+/// Files whose comments are help texts.
 const HELP: [&str; 4] = [
     "crates/cli/src/args*.rs",
     "crates/experiments/src/options*.rs",
@@ -16,10 +16,10 @@ const HELP: [&str; 4] = [
     "crates/terminal/src/profile.rs",
 ];
 
-/// Our choice: what a reader for whom English is foreign holds at once.
+/// Our choice: a reader for whom English is a foreign language can hold this many words at once.
 const WORDS_MAX: usize = 25;
 
-/// One finding for each longer sentence.
+/// Returns one finding for each longer sentence.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     for pattern in PAGES {
@@ -43,7 +43,7 @@ fn long_sentences(file: &str, text: &str) -> Vec<String> {
     long.map(told).collect()
 }
 
-/// Comments of items, each line where it was.
+/// Returns the comments of items, each at its line.
 fn comments(source: &str) -> String {
     source
         .lines()
@@ -51,7 +51,8 @@ fn comments(source: &str) -> String {
         .fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// Sentences of paragraphs and items, with the line where their paragraph begins. Code, tables and headings have none.
+/// Returns the sentences of paragraphs and list items, with the line where their paragraph begins. Code, tables and
+/// headings have none.
 fn sentences(page: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let (mut paragraph, mut start, mut fenced) = (String::new(), 0, false);
@@ -76,7 +77,7 @@ fn sentences(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// What an item of a list begins with.
+/// True for the mark of a list item.
 fn is_mark(word: &str) -> bool {
     word == "-" || word.strip_suffix('.').is_some_and(|number| number.parse::<u8>().is_ok())
 }
@@ -96,7 +97,7 @@ fn split(paragraph: &str) -> Vec<String> {
     sentences
 }
 
-/// As a reader sees it: code is one word, a link its text.
+/// Returns the text that a reader sees: code is one word, and a link is its text.
 fn shown(text: &str) -> String {
     let without_code: String =
         text.split('`').enumerate().map(|(n, part)| if n % 2 == 1 { "CODE" } else { part }).collect();

@@ -1,4 +1,4 @@
-//! The stations' medium access on the shared medium: frames begin, end, are heard or not.
+//! The stations' medium access on the shared medium: frames begin, end, and are heard or not.
 
 use paceline_path::random::Random;
 use paceline_wire::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::mobility::{Mobility, Point};
 use super::store::DatagramId;
 use super::timers::Timers;
 
-/// Neighbours talking to each other; routes are the business of others.
+/// Neighbours that talk to each other. Other files find routes.
 #[derive(Debug)]
 pub(super) struct Channel {
     mobility: Mobility,
@@ -19,19 +19,19 @@ pub(super) struct Channel {
     placed_at: Option<Instant>,
     medium: Medium,
     macs: Vec<Mac>,
-    /// What each station sends.
+    /// The frame that each station sends.
     air: Vec<Option<Frame>>,
-    /// First the ends of frames, then the stations' own times.
+    /// First the ends of frames, then the stations' own timers.
     timers: Timers,
     first: Vec<StationId>,
     heard: Vec<Heard>,
     counters: AirCounters,
 }
 
-/// What the layers above are told.
+/// Events for the layers above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A datagram has arrived; it is still the sender's.
+    /// A datagram has arrived. It still belongs to the sender.
     Arrived { at: StationId, datagram: DatagramId, from: StationId },
     /// A station is done with a job.
     Done(StationId, Job),
@@ -39,7 +39,7 @@ pub(super) enum Event {
     GaveUp(StationId, Job),
 }
 
-/// What happened on the air.
+/// Counts of frames on the air.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AirCounters {
     /// Frames of any kind that were sent.
@@ -52,7 +52,7 @@ pub struct AirCounters {
     pub given_up: u64,
 }
 
-/// Our choice: half a metre at 50 m/s.
+/// Our choice: in this time a station at 50 m/s moves half a metre.
 const PLACES_KEPT: Duration = Duration::from_millis(10);
 
 impl Channel {
@@ -80,7 +80,7 @@ impl Channel {
         self.macs[usize::from(station)].is_free()
     }
 
-    /// Gives a free station something to send.
+    /// Gives a free station a datagram to send.
     pub(super) fn offer(&mut self, now: Instant, station: StationId, job: Job) {
         self.macs[usize::from(station)].offer(now, job);
         self.refresh(now, station);
@@ -94,7 +94,7 @@ impl Channel {
         self.counters
     }
 
-    /// Does one thing that is due at `now`, if there is one.
+    /// Handles one event that is due at `now`, if there is one.
     pub(super) fn step(&mut self, now: Instant, events: &mut Vec<Event>) {
         let Some(which) = self.timers.take(now) else { return };
         let stations = self.macs.len();
@@ -163,7 +163,7 @@ impl Channel {
         self.refresh(now, from);
     }
 
-    /// A turn that came while there was nothing to send comes now.
+    /// A turn that came before there was anything to send is due at `now`.
     fn refresh(&mut self, now: Instant, station: StationId) {
         let next = self.macs[usize::from(station)].next().map(|at| at.max(now));
         self.timers.set(self.macs.len() + usize::from(station), next);

@@ -1,5 +1,5 @@
-//! What can be set on an ad-hoc network. The default is the one that studies of TCP over such networks share: 16 stations on
-//! a square kilometre, the radio of a 2 Mbit/s card (ns-2's defaults), DSR.
+//! Configuration of an ad-hoc network. The default is common in studies of TCP over such networks: DSR, 16 stations on
+//! a square kilometre, a 2 Mbit/s card (ns-2's defaults).
 
 use std::fmt;
 
@@ -11,15 +11,15 @@ use super::mac::Timing;
 /// An ad-hoc network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdHocConfig {
-    /// Where the stations are, and when.
+    /// Positions of the stations over time.
     pub movement: Movement,
-    /// Who hears whom.
+    /// Range and capture.
     pub radio: Radio,
-    /// How the medium is shared.
+    /// Timing of the medium access.
     pub timing: Timing,
-    /// Packets that wait in a station for the medium; routing's go first.
+    /// Number of packets that can wait in a station for the medium. Routing packets go first.
     pub queue_packets: usize,
-    /// How routes are found.
+    /// Discovery and maintenance of routes.
     pub routing: Routing,
     /// The stations where servers and clients are attached.
     pub between: (StationId, StationId),
@@ -28,28 +28,28 @@ pub struct AdHocConfig {
 /// How stations move.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Movement {
-    /// Random waypoint: a station goes straight to a place drawn evenly, at a speed drawn evenly, rests, and goes on.
+    /// Random waypoint: a station goes straight to a place at a speed, both drawn evenly. There it rests, and goes on.
     Waypoint {
-        /// How many stations.
+        /// Number of stations.
         stations: u8,
         /// The side of the square.
         side_m: f64,
-        /// The slowest speed, metres per second. Our choice: 1 m/s, for with speeds down to zero the mean speed falls for
+        /// The slowest speed, metres per second. Our choice: 1 m/s. With speeds down to zero the mean speed falls for
         /// ever (Yoon, Liu, Noble, "Random Waypoint Considered Harmful", 2003).
         speed_min: f64,
-        /// The highest.
+        /// The highest speed.
         speed_max: f64,
-        /// The longest rest; rests are drawn evenly from zero.
+        /// The longest rest. Rests are drawn evenly from zero.
         pause_max: Duration,
     },
-    /// For each station places and times in order; it moves straight and evenly from each to the next.
+    /// Places and times in order, for each station. It moves straight and evenly from each place to the next.
     Scripted(Vec<Vec<Place>>),
 }
 
-/// A place and when a station is there.
+/// A place, and the time at which a station is there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
-    /// When.
+    /// The time.
     pub at: Instant,
     /// East, in metres.
     pub x: f64,
@@ -57,51 +57,51 @@ pub struct Place {
     pub y: f64,
 }
 
-/// Who hears whom: disks, and capture.
+/// Reception: disks and capture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radio {
     /// Frames can be received up to this distance.
     pub range_m: f64,
     /// The medium is sensed busy, and frames are disturbed, up to this distance.
     pub sensing_m: f64,
-    /// A frame survives another one that is so many times as far away from the receiver. Two-ray ground lets power fall with
-    /// the fourth power of the distance, so 10 dB (ns-2, CPThresh_) are a factor of 1.78.
+    /// A frame survives another one whose sender is this many times as far away from the receiver. With two-ray ground,
+    /// power falls with the fourth power of the distance. So 10 dB (ns-2, CPThresh_) are a factor of 1.78.
     pub capture: f64,
 }
 
-/// How routes are found and kept (DSR, RFC 4728; values of ns-2's DSR where they differ).
+/// Discovery and maintenance of routes (DSR, RFC 4728; values of ns-2's DSR where they differ).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Routing {
     /// Routes that a station remembers.
     pub cached_routes: usize,
     /// Packets that wait for a route.
     pub buffered_packets: usize,
-    /// How long they wait.
+    /// The longest time that they wait.
     pub buffered_for: Duration,
-    /// How long neighbours alone are asked (RFC 4728: NonpropRequestTimeout, 30 ms).
+    /// Time in which neighbours alone are asked (RFC 4728: NonpropRequestTimeout, 30 ms).
     pub neighbours_first: Duration,
-    /// From the first request to everybody to the second one; then twice as long each time (RequestPeriod, 500 ms).
+    /// Time from the first request to everybody to the second one. It doubles each time (RequestPeriod, 500 ms).
     pub request_period: Duration,
-    /// At most (MaxRequestPeriod, 10 s).
+    /// The longest such time (MaxRequestPeriod, 10 s).
     pub request_period_max: Duration,
-    /// Broadcasts and answers from caches are delayed by up to this (BroadcastJitter, 10 ms).
+    /// The longest delay of broadcasts and of answers from caches (BroadcastJitter, 10 ms).
     pub jitter: Duration,
-    /// Stations that know a route answer for its end.
+    /// If true, stations that know a route answer for its end.
     pub answer_from_cache: bool,
-    /// How often a packet may be saved by a station that knows another way (MAX_SALVAGE_COUNT, 15).
+    /// Number of times that stations with another route may salvage a packet (MAX_SALVAGE_COUNT, 15).
     pub salvages: u8,
 }
 
-/// Why there is no such network.
+/// Reasons why a network is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdHocError {
     /// Fewer than two stations, or more than 64.
     Stations,
-    /// A station with a script without a place, or not in order of time.
+    /// A station's script has no place, or is not in order of time.
     Script,
-    /// The ends are one station, or none of the network's.
+    /// The two ends are one station, or no stations of the network.
     Ends,
-    /// No area, no speed, no range, or a slowest speed above the highest.
+    /// There is no area, no speed or no range, or the slowest speed is above the highest.
     Numbers,
 }
 
@@ -154,7 +154,7 @@ impl AdHocConfig {
         AdHocConfig { movement: Movement::Scripted(places.iter().map(script).collect()), ..Self::default() }
     }
 
-    /// How many stations there are.
+    /// The number of stations.
     pub fn stations(&self) -> usize {
         match &self.movement {
             Movement::Waypoint { stations, .. } => usize::from(*stations),
@@ -162,10 +162,10 @@ impl AdHocConfig {
         }
     }
 
-    /// Whether there can be such a network.
+    /// Checks whether the network is possible.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns what is wrong with it.
     pub fn check(&self) -> Result<(), AdHocError> {
         let stations = self.stations();
         if !(2..=STATIONS_MAX).contains(&stations) {
@@ -195,7 +195,7 @@ impl AdHocConfig {
     }
 }
 
-/// Our choice: four times what any published experiment has; every station looks at every other one.
+/// Our choice: four times as many as in any published experiment. Every station looks at every other one.
 const STATIONS_MAX: usize = 64;
 
 impl fmt::Display for AdHocError {

@@ -1,4 +1,4 @@
-//! Whether there is a way at all: what no protocol can better.
+//! Whether there is a route at all. No protocol can do better.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use paceline_wire::Instant;
 use super::config::AdHocConfig;
 use super::mobility::{Mobility, Point};
 
-/// The stations' places over time, and the shortest ways between the two ends, seen from above.
+/// The stations' places over time, and the shortest routes between the two ends. All places are known here.
 #[derive(Debug)]
 pub struct Connectivity {
     mobility: Mobility,
@@ -19,7 +19,7 @@ pub struct Connectivity {
 }
 
 impl Connectivity {
-    /// Of the network that [`AdHoc::new`](super::AdHoc::new) makes of the same arguments.
+    /// The network that [`AdHoc::new`](super::AdHoc::new) makes of the same arguments.
     pub fn new(config: &AdHocConfig, seed: u64) -> Self {
         let (a, b) = config.between;
         Connectivity {
@@ -32,7 +32,7 @@ impl Connectivity {
         }
     }
 
-    /// How many hops lie between the ends at `now`, which never goes back; `None` when there is no way.
+    /// The number of hops between the ends at `now`; `None` if there is no route. `now` must not go back.
     pub fn hops(&mut self, now: Instant) -> Option<u32> {
         self.mobility.positions(now, &mut self.places);
         let (from, to) = self.ends;

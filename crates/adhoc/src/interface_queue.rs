@@ -1,11 +1,12 @@
-//! What waits in a station for the medium: drop-tail, routing first (ns-2's Queue/DropTail/PriQueue, 50 packets).
+//! Packets that wait in a station for the medium: drop-tail, routing first (ns-2's Queue/DropTail/PriQueue, 50
+//! packets).
 
 use std::collections::VecDeque;
 
 use super::StationId;
 use super::store::DatagramId;
 
-/// A datagram and the neighbour that it goes to.
+/// A datagram and the neighbour that it goes to next.
 pub(super) type Waiting = (DatagramId, StationId);
 
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ impl InterfaceQueue {
         InterfaceQueue { limit, routing: VecDeque::new(), data: VecDeque::new() }
     }
 
-    /// Adds one. What found no room comes back: it, or the last of data when it is routing's.
+    /// Adds a datagram. Returns one that has no room: this one, or the last of data if this one is a routing datagram.
     pub(super) fn push(&mut self, waiting: Waiting, is_routing: bool) -> Option<DatagramId> {
         let full = self.routing.len() + self.data.len() >= self.limit;
         let dropped = match (full, is_routing) {
@@ -39,7 +40,7 @@ impl InterfaceQueue {
         self.routing.pop_front().or_else(|| self.data.pop_front())
     }
 
-    /// Takes out one that goes to this neighbour.
+    /// Takes out a datagram for this neighbour.
     pub(super) fn pop_for(&mut self, to: StationId) -> Option<Waiting> {
         [&mut self.routing, &mut self.data].into_iter().find_map(|queue| {
             let at = queue.iter().position(|waiting| waiting.1 == to)?;

@@ -1,19 +1,20 @@
-//! A mobile ad-hoc network: stations that move, share one medium and pass each other's packets on.
+//! A mobile ad-hoc network: stations that move, share one medium and forward each other's packets.
 //!
-//! [`AdHoc`] is one [`Node`] with a port for each station. What enters at one of the two stations where hosts are attached leaves
-//! at the other one, if the stations between can bring it there. A run follows from the configuration and the seed alone.
+//! [`AdHoc`] is one [`Node`] with a port for each station. Hosts are attached at two of the stations. A packet that
+//! enters at one of the two leaves at the other one, if the stations between can carry it. A run follows from the
+//! configuration and the seed alone.
 //!
 //! | what | file |
 //! |---|---|
-//! | what can be set | `config.rs` |
-//! | random waypoint, scripted ways | `mobility.rs` |
-//! | who hears whom, collisions, capture | `medium.rs` |
+//! | configuration | `config.rs` |
+//! | random waypoint, scripted movement | `mobility.rs` |
+//! | which station hears which, collisions, capture | `medium.rs` |
 //! | carrier sense, back-off, RTS and CTS, ACK, retry limits | `mac/`; all stations together `channel.rs` |
-//! | whether there is a way at all | `connectivity.rs` |
-//! | what waits for the medium | `interface_queue.rs` |
+//! | whether there is a route at all | `connectivity.rs` |
+//! | packets that wait for the medium | `interface_queue.rs` |
 //! | requests, source routes, errors, cache, send buffer | `routing/` |
 //!
-//! Each file says what it leaves out against 802.11 and DSR; docs/evidence/ad-hoc.md gathers it.
+//! Each file says what it leaves out of 802.11 and DSR. docs/evidence/ad-hoc.md collects this.
 
 mod channel;
 mod config;
@@ -53,7 +54,7 @@ pub struct AdHoc {
     channel: Channel,
     queues: Vec<InterfaceQueue>,
     routers: Vec<Router>,
-    /// Of the routers.
+    /// Timers of the routers.
     timers: Timers,
     store: Store,
     outgoing: VecDeque<(PortId, Packet)>,
@@ -62,22 +63,22 @@ pub struct AdHoc {
     queue_drops: u64,
 }
 
-/// What happened in an ad-hoc network.
+/// Counters of an ad-hoc network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdHocCounters {
-    /// On the air.
+    /// Counts of frames on the air.
     pub air: AirCounters,
-    /// To routes, of all stations.
+    /// Counts of routing events, over all stations.
     pub routes: RouteCounters,
     /// Datagrams that found no room in a station.
     pub queue_drops: u64,
 }
 
 impl AdHoc {
-    /// A network in which nothing has happened yet.
+    /// A network without any event so far.
     ///
     /// # Errors
-    /// What is wrong with the configuration.
+    /// Returns what is wrong with the configuration.
     pub fn new(config: &AdHocConfig, seed: u64) -> Result<Self, AdHocError> {
         config.check()?;
         let stations = config.stations();
@@ -99,7 +100,7 @@ impl AdHoc {
         })
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn counters(&self) -> AdHocCounters {
         let mut routes = RouteCounters::default();
         for router in &self.routers {
@@ -113,7 +114,7 @@ impl AdHoc {
         AdHocCounters { air: self.channel.counters(), routes, queue_drops: self.queue_drops }
     }
 
-    /// Does what is due until `now`, one thing after the other.
+    /// Handles everything that is due until `now`, in order.
     fn run(&mut self, now: Instant) {
         loop {
             let (air, routing) = (self.channel.next(), self.timers.next());
@@ -145,7 +146,7 @@ impl AdHoc {
         }
     }
 
-    /// What waits for a neighbour that is gone is given up with what was sent to it.
+    /// Gives up a datagram whose neighbour is gone, and all datagrams that wait for the same neighbour.
     fn gave_up(&mut self, now: Instant, station: StationId, job: Job) {
         let AdHoc { routers, store, out, queues, .. } = self;
         let router = &mut routers[usize::from(station)];
@@ -157,7 +158,7 @@ impl AdHoc {
         self.follow(now, station);
     }
 
-    /// Does what a station's router wants.
+    /// Does what a station's router orders.
     fn follow(&mut self, now: Instant, station: StationId) {
         while let Some(out) = self.out.pop_front() {
             match out {
@@ -176,7 +177,7 @@ impl AdHoc {
         self.feed(now, station);
     }
 
-    /// Gives the medium access of a station what waits, if it is free.
+    /// Gives a waiting datagram to the medium access of a station, if that is free.
     fn feed(&mut self, now: Instant, station: StationId) {
         if !self.channel.is_free(station) {
             return;

@@ -1,17 +1,18 @@
-//! The shared medium: who senses whom, and which frames survive.
+//! The shared medium: which station senses which, and which frames survive.
 //!
-//! Disks: a signal is sensed, and disturbs, up to one distance, and can be understood up to a shorter one. Of two signals that
-//! overlap at a receiver, one survives if the other one's sender is `capture` times as far away; a station that sends hears
-//! nothing. Places are those at the beginning of a frame.
+//! Disks: a signal is sensed, and disturbs, up to one distance. It can be understood up to a shorter one. If two
+//! signals overlap at a receiver, one survives if the other one's sender is `capture` times as far away. A station that
+//! sends hears nothing. Places are those at the beginning of a frame.
 //!
-//! Left out against a radio: fading and noise, the sum of several weak signals, the time that signals take (a microsecond
-//! over 300 m), and that a receiver which follows a weak signal cannot turn to a stronger one that comes later (ns-2's cannot).
+//! Left out of a real radio: fading, noise, the sum of several weak signals. Signals take no time (in reality a
+//! microsecond over 300 m). A receiver that follows a weak signal can turn to a stronger one that comes later (ns-2's
+//! cannot).
 
 use super::StationId;
 use super::config::Radio;
 use super::mobility::Point;
 
-/// Everybody's ears.
+/// The signals at all stations.
 #[derive(Clone, Debug)]
 pub(super) struct Medium {
     range2: f64,
@@ -20,7 +21,7 @@ pub(super) struct Medium {
     ears: Vec<Ear>,
 }
 
-/// What one station hears.
+/// The signals at one station.
 #[derive(Clone, Debug, Default)]
 struct Ear {
     sending: bool,
@@ -38,9 +39,9 @@ struct Signal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) by: StationId,
-    /// It was near enough, and nothing disturbed it.
+    /// True if the signal was near enough and nothing disturbed it.
     pub(super) understood: bool,
-    /// Nobody else is heard any more.
+    /// True if the station hears no other signal.
     pub(super) last: bool,
 }
 
@@ -54,7 +55,7 @@ impl Medium {
         }
     }
 
-    /// A station begins to send. `first` are those who heard nobody before.
+    /// A station begins to send. `first` gets the stations that heard nobody before.
     pub(super) fn begin(&mut self, from: StationId, places: &[Point], first: &mut Vec<StationId>) {
         first.clear();
         let here = places[usize::from(from)];
@@ -80,7 +81,7 @@ impl Medium {
         }
     }
 
-    /// A station has ended. `heard` are those who heard it, in order.
+    /// A station has stopped sending. `heard` gets the stations that heard it, in order.
     pub(super) fn end(&mut self, from: StationId, heard: &mut Vec<Heard>) {
         heard.clear();
         for (station, ear) in self.ears.iter_mut().enumerate() {
@@ -117,7 +118,7 @@ mod tests {
             first
         }
 
-        /// Who understood it, and who heard it in vain.
+        /// Returns the stations that understood the signal, and those that only heard it.
         fn end(&mut self, from: StationId) -> (Vec<StationId>, Vec<StationId>) {
             let mut heard = Vec::new();
             self.medium.end(from, &mut heard);
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(air.end(0), (vec![1], vec![2]));
     }
 
-    /// 0 and 2 do not sense each other, and meet at 1.
+    /// Stations 0 and 2 do not sense each other. Their signals meet at 1.
     #[test]
     fn hidden_stations_collide_between_them() {
         let mut air = Air::on_a_line(&[0.0, 240.0, 480.0]);

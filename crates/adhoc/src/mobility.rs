@@ -1,6 +1,6 @@
-//! Where stations are.
+//! Positions of the stations.
 //!
-//! Only sums, products, quotients and square roots, which IEEE 754 rounds alike on every machine.
+//! The code uses only sums, products, quotients and square roots. IEEE 754 rounds these alike on every machine.
 
 use paceline_path::random::Random;
 use paceline_wire::{Duration, Instant};
@@ -23,20 +23,20 @@ impl Point {
     }
 }
 
-/// All stations' ways.
+/// The movements of all stations.
 #[derive(Clone, Debug)]
 pub(super) struct Mobility {
     tracks: Vec<Track>,
 }
 
-/// One station's way: where it goes now, and how it goes on.
+/// The movement of one station: its present leg, and the source of the next one.
 #[derive(Clone, Debug)]
 struct Track {
     leg: Leg,
     next: Next,
 }
 
-/// From one point to another. Before `from_at` and after `to_at` it stands.
+/// A leg from one point to another. The station stands before `from_at` and after `to_at`.
 #[derive(Clone, Copy, Debug)]
 struct Leg {
     from: Point,
@@ -50,7 +50,7 @@ struct Leg {
 #[derive(Clone, Debug)]
 enum Next {
     Drawn(Box<Waypoints>),
-    /// The places that follow, the next one last.
+    /// The remaining places. The next one is last.
     Script(Vec<Place>),
 }
 
@@ -79,13 +79,13 @@ impl Mobility {
         Mobility { tracks }
     }
 
-    /// Where everybody is at `now`, which never goes back.
+    /// The positions of all stations at `now`, which must not go back.
     pub(super) fn positions(&mut self, now: Instant, into: &mut Vec<Point>) {
         into.clear();
         into.extend(self.tracks.iter_mut().map(|track| track.at(now)));
     }
 
-    /// Where one is at `now`.
+    /// The position of one station at `now`.
     #[cfg(test)]
     pub(super) fn position(&mut self, station: super::StationId, now: Instant) -> Point {
         self.tracks[usize::from(station)].at(now)
@@ -93,7 +93,7 @@ impl Mobility {
 }
 
 impl Track {
-    /// Begins at a place drawn evenly, with a rest.
+    /// A station that begins with a rest, at a place drawn evenly.
     fn drawn(mut way: Waypoints) -> Self {
         let start = way.place();
         let over_at = Instant::ZERO + way.pause();
@@ -212,8 +212,8 @@ mod tests {
         }
     }
 
-    /// Places are drawn evenly, and ways between them crowd the middle: the mean is the middle, and the stationary density is
-    /// highest there (Bettstetter and others, 2003).
+    /// Places are drawn evenly, but the paths between them crowd the middle. The mean is the middle, and the stationary
+    /// density is highest there (Bettstetter and others, 2003).
     #[test]
     fn the_middle_is_where_stations_pass() {
         let mut mobility = Mobility::new(&waypoints(16, 50.0), 5);

@@ -1,12 +1,12 @@
-//! The datagrams that are in the stations' queues and on the air, each in a place of its own: they are large.
+//! The datagrams in the stations' queues and on the air. They are large, so each has its own place here.
 
 use super::routing::Datagram;
 
-/// Where a datagram lies.
+/// The place of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DatagramId(u32);
 
-/// Places are used again, so that nothing is allocated once there are enough.
+/// Places are reused, so nothing is allocated once there are enough.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     places: Vec<Datagram>,
@@ -34,7 +34,7 @@ impl Store {
         &self.places[id.0 as usize]
     }
 
-    /// Gives up the place of a datagram.
+    /// Takes a datagram out of its place.
     pub(super) fn take(&mut self, id: DatagramId) -> Datagram {
         self.free.push(id.0);
         std::mem::take(&mut self.places[id.0 as usize])
@@ -44,7 +44,7 @@ impl Store {
         self.free.push(id.0);
     }
 
-    /// How many are kept.
+    /// The number of datagrams kept.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()

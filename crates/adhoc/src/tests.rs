@@ -16,7 +16,7 @@ fn packet(number: u32, bytes: u32) -> Packet {
     Packet::build_tcp(FlowKey::new(src, dst), &tcp, Payload::Length(bytes))
 }
 
-/// Runs until `end` and gives (number, port, time in milliseconds) of what comes out.
+/// Runs until `end`. Returns number, port and time in milliseconds of each packet that comes out.
 fn run(network: &mut AdHoc, end: Instant) -> Vec<(u32, u8, u64)> {
     let mut out = Vec::new();
     while let Some(at) = network.poll_timeout().filter(|at| *at <= end) {
@@ -38,13 +38,13 @@ fn saturated(config: &AdHocConfig) -> f64 {
     let mut network = AdHoc::new(config, 1).unwrap();
     let (mut sent, mut arrived) = (0, 0);
     for ms in 0..30_000 {
-        // A few packets ahead: neither the buffer nor the queue overflows.
+        // A few packets ahead, so that neither the buffer nor the queue overflows.
         while sent < arrived + 5 {
             network.handle_packet(at_ms(ms), PortId(config.between.0), packet(sent, 1_460));
             sent += 1;
         }
         arrived += run(&mut network, at_ms(ms)).len() as u32;
-        // What was lost is not waited for.
+        // Lost packets are not waited for.
         if ms % 1_000 == 999 {
             arrived = sent - 4;
         }
@@ -60,7 +60,7 @@ fn two_stations_in_range_talk() {
     let mut out = run(&mut network, at_ms(1_000));
     out.sort_unstable();
     assert_eq!(out.iter().map(|(number, port, _)| (*number, *port)).collect::<Vec<_>>(), [(7, 1), (8, 0)]);
-    // Both ask in the same instant, which neither understands, and then once more.
+    // Both ask at the same instant, and neither understands the other. Then both ask once more.
     assert!(out.iter().all(|(.., ms)| (30..60).contains(ms)), "{out:?}");
     assert_eq!((network.store.len(), network.queue_drops), (0, 0));
 }
@@ -76,10 +76,10 @@ fn packets_go_over_many_hops_and_keep_their_order() {
     assert_eq!(network.store.len(), 0);
 }
 
-/// All stations of a short chain sense each other: one frame at a time, so n hops have 1 / n of one hop's rate. Stations
-/// three hops apart, 600 m, do not, and a frame over 200 m survives another one from 400 m: a long chain has a third at best. J. Li
-/// and others ("Capacity of Ad Hoc Wireless Networks", 2001) found a quarter at best, for they assumed that frames from 550 m
-/// disturb, and a seventh with greedy sources.
+/// In a short chain all stations sense each other. One frame is on the air at a time, so n hops have 1 / n of one hop's
+/// rate. Stations three hops (600 m) apart do not sense each other, and a frame over 200 m survives one from 400 m. So
+/// a long chain has a third at best. J. Li and others ("Capacity of Ad Hoc Wireless Networks", 2001) found a quarter at
+/// best. They assumed that frames from 550 m disturb. With greedy sources they found a seventh.
 #[test]
 fn a_chain_has_the_rate_of_a_hop_by_their_number() {
     let one = saturated(&chain(1));
@@ -100,7 +100,7 @@ fn a_chain_has_the_rate_of_a_hop_by_their_number() {
     assert!((1.0 / 7.0..1.0 / 3.0).contains(&six), "{six}");
 }
 
-/// 0 and 1 talk over 2, which goes away while 3 stays: a new way is found within a second.
+/// Stations 0 and 1 talk over 2. Station 2 goes away and 3 stays. A new route is found within a second.
 #[test]
 fn a_route_that_breaks_is_replaced() {
     let mut config = AdHocConfig::standing(&[(0.0, 0.0), (400.0, 0.0), (200.0, 0.0), (200.0, 150.0)]);

@@ -1,9 +1,9 @@
-//! A few times, of which the first counts.
+//! A few timers, of which the first one counts.
 
 use paceline_wire::Instant;
 
-/// One time for each of a few purposes. They are searched from end to end: for fifty numbers that is quicker than a heap, and
-/// a time that is moved leaves nothing behind. Of equal times the one with the lowest number comes first.
+/// One time for each of a few purposes. A linear search is quicker than a heap for fifty numbers. A time that is moved
+/// leaves nothing behind. Of equal times the one with the lowest number comes first.
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
     due: Vec<Instant>,
@@ -24,7 +24,7 @@ impl Timers {
         self.due.iter().min().copied().filter(|at| *at != NEVER)
     }
 
-    /// The first one, if it is due at `now`; it is then no longer set.
+    /// Takes the first timer if it is due at `now`. It is then no longer set.
     pub(super) fn take(&mut self, now: Instant) -> Option<usize> {
         let first = *self.due.iter().min()?;
         if first > now || first == NEVER {

@@ -1,4 +1,4 @@
-//! `paceline capture`: a flow of a running gateway as pcapng, for Wireshark, tshark and tcpdump.
+//! `paceline capture`: captures a flow of a running gateway as pcapng, for Wireshark, tshark and tcpdump.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -31,7 +31,7 @@ pub(crate) fn command(args: &CaptureArgs) -> Result<()> {
     let mut capture = control::ask_capture(args.control.as_deref(), &wanted)?;
     let failed =
         |error: &io::Error| Error::io(format_args!("write the capture to {}", args.out.display()), error);
-    // What subscribers say.
+    // Readable by the owner only, because it holds the subscribers' data.
     let mut options = File::options();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = options.open(&args.out).map_err(|error| failed(&error))?;
@@ -59,13 +59,13 @@ pub(crate) fn command(args: &CaptureArgs) -> Result<()> {
     Ok(())
 }
 
-/// Counts the packets of a pcapng file as it comes, in pieces of any size.
+/// Counts the packets of a pcapng file that arrives in pieces of any size.
 #[derive(Debug, Default)]
 struct Blocks {
     packets: usize,
-    /// The beginning of a block, as far as it is here.
+    /// The bytes of a block's head that have arrived.
     head: Vec<u8>,
-    /// Of the block that began, to be passed over.
+    /// Bytes of the present block to skip.
     left: usize,
 }
 
@@ -78,7 +78,7 @@ impl Blocks {
             let wanted = (HEAD_BYTES - self.head.len()).min(bytes.len());
             self.head.extend_from_slice(&bytes[..wanted]);
             bytes = &bytes[wanted..];
-            // Type and length (pcapng, Section 3.1), in this machine's order, as the gateway wrote them.
+            // Type and length (pcapng, Section 3.1), in this machine's byte order, in which the gateway wrote them.
             let Some((kind, length)) = self.head.split_first_chunk::<4>() else { continue };
             let Some(length) = length.first_chunk::<4>() else { continue };
             self.packets += usize::from(u32::from_ne_bytes(*kind) == ENHANCED_PACKET);

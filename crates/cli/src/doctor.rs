@@ -1,4 +1,4 @@
-//! `paceline gateway doctor`: what was found at this machine, as a table or as JSON.
+//! `paceline gateway doctor`: prints the findings as a table or as JSON.
 
 use comfy_table::{ColumnConstraint, Width};
 use serde_json::json;
@@ -27,11 +27,11 @@ pub(crate) fn command(args: &DoctorArgs) -> Result<()> {
 
 fn table(findings: &[Finding]) -> String {
     let mut table = new_table(5, &["", "check", "of", "found", "what to do"]);
-    // Sentences are broken, in a file too.
+    // Wrap sentences, in a file too.
     if table.width().is_none() {
         table.set_width(WIDTH);
     }
-    // A command that is to be copied is not broken within a word.
+    // Users copy commands from this column, so it must not break a word.
     if let Some(remedies) = table.column_mut(4) {
         remedies.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(REMEDY_WIDTH)));
     }
@@ -52,8 +52,8 @@ fn table(findings: &[Finding]) -> String {
     format!("{table}\n")
 }
 
-/// The longest word of most remedies, `net.bridge.bridge-nf-call-ip6tables=0`, and blanks.
+/// Fits the longest word of most remedies, `net.bridge.bridge-nf-call-ip6tables=0`, and blanks.
 const REMEDY_WIDTH: u16 = 40;
 
-/// Where there is no terminal. Our choice: what fits into a mail or an issue.
+/// Width without a terminal. Our choice: it fits into a mail or an issue.
 const WIDTH: u16 = 100;

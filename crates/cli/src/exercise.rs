@@ -1,6 +1,7 @@
-//! What must hold whatever another process says. Shared by the fuzz target and by the replay of its corpus.
+//! Properties that must hold for any answer of another process. The fuzz target uses them, and the replay of its
+//! corpus.
 
-/// `data`: a gateway's answer, as `paceline top` shows it.
+/// `data`: a gateway's answer, as `paceline top` displays it.
 pub fn report(data: &[u8]) {
     let Ok(report) = serde_json::from_slice::<paceline_service::rows::Report>(data) else { return };
     crate::top::exercise(report.clone(), report);

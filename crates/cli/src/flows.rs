@@ -1,4 +1,4 @@
-//! `paceline flows`: the flows and subscribers of a running gateway.
+//! `paceline flows`: prints the flows and subscribers of a running gateway.
 
 use crate::args::FlowsArgs;
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ fn tables(report: &Report) -> String {
     text
 }
 
-/// Of `paceline flows`.
+/// Columns of the first table of `paceline flows`.
 const FLOWS: [Column<FlowRow>; 12] = [
     ("client", |flow| flow.client.to_string()),
     ("server", |flow| flow.server.to_string()),
@@ -46,7 +46,7 @@ const FLOWS: [Column<FlowRow>; 12] = [
     ("resent", |flow| flow.retransmissions.to_string()),
 ];
 
-/// Of its second table.
+/// Columns of the second table.
 const SUBSCRIBERS: [Column<SubscriberRow>; 9] = [
     ("subscriber", |one| one.subscriber.clone()),
     ("flows", |one| one.flows.to_string()),
@@ -71,7 +71,7 @@ fn subscriber_table(report: &Report) -> String {
     fitted(table_of(1, &SUBSCRIBERS, subscribers), &["weight", "limit", "in\nflight"])
 }
 
-/// As in `17.5k`, `3.2M`: powers of 1000.
+/// Formats a number of bytes with powers of 1000, as in `17.5k`, `3.2M`.
 pub(crate) fn bytes(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),
@@ -81,12 +81,12 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// With one digit after the point; `-` for what is not known.
+/// Formats a number with one digit after the point, or `-` for an unknown one.
 pub(crate) fn number(value: Option<f64>) -> String {
     value.map_or("-".into(), |value| format!("{value:.1}"))
 }
 
-/// As in `12s`, `3m20s`, `2h05m`.
+/// Formats a time, as in `12s`, `3m20s`, `2h05m`.
 pub(crate) fn span(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     match whole {

@@ -22,13 +22,13 @@ pub(crate) fn command(command: &GatewayCommand) -> Result<()> {
     }
 }
 
-/// Lines without time stamps where the journal adds them.
+/// Logs to standard error. Lines have no time stamps if the journal adds them.
 fn log_to_stderr(args: &GatewayArgs) {
     let log = tracing_subscriber::fmt()
         .with_max_level(args.log.filter())
         .with_writer(io::stderr)
         .with_target(false);
-    // An earlier one, as in tests, stays.
+    // An earlier logger, as in tests, stays.
     let _ = match std::env::var_os("JOURNAL_STREAM") {
         Some(_) => log.without_time().try_init(),
         None => log.try_init(),

@@ -1,4 +1,4 @@
-//! `paceline help-files`: man pages and shell completions, for packages.
+//! `paceline help-files`: writes man pages and shell completions, for packages.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,8 @@ fn write(args: &HelpFilesArgs) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Plain English (CONTRIBUTING.md): what a command, an option and a value say of themselves, in sentences of 25 words.
+    /// Help texts are plain English (CONTRIBUTING.md): those of commands, options and values have sentences of at
+    /// most 25 words.
     #[test]
     fn help_is_in_short_sentences() {
         let mut long = Vec::new();

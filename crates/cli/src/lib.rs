@@ -22,7 +22,7 @@ use paceline_terminal::{interrupt, output, profile, table};
 use args::{Cli, Command};
 use error::{Error, Result};
 
-/// The whole program: reads the arguments, does what they say, and returns the exit code.
+/// The whole program: reads the arguments, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match dispatch(cli.command).and_then(|()| output::finish()) {

@@ -1,4 +1,4 @@
-//! `paceline`: the program is the library of this crate, so that tests and fuzz targets reach its parts.
+//! `paceline`: the program is in this crate's library, so that tests and fuzz targets can use its parts.
 
 use std::process::ExitCode;
 

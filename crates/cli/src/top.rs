@@ -1,4 +1,4 @@
-//! `paceline top`: flows and subscribers of a running gateway, renewed each second.
+//! `paceline top`: displays flows and subscribers of a running gateway, and updates them each second.
 
 mod table;
 mod view;
@@ -16,7 +16,7 @@ use table::Traffic;
 use view::View;
 
 pub(crate) fn command(args: &TopArgs) -> Result<()> {
-    // What is wrong with the socket is told on an ordinary screen.
+    // Ask first, so that errors of the socket appear on an ordinary screen.
     let first = control::ask(args.control.as_deref())?;
     if !std::io::stdout().is_terminal() {
         return Err(Error::input(
@@ -37,7 +37,7 @@ fn watch(args: &TopArgs, terminal: &mut ratatui::DefaultTerminal, view: &mut Vie
     let mut due = Instant::now() + INTERVAL;
     while !interrupt::requested() {
         terminal.draw(|frame| view.draw(frame)).map_err(screen)?;
-        // Short enough that a signal is noticed.
+        // Short enough to notice a signal soon.
         let wait = due.saturating_duration_since(Instant::now()).min(Duration::from_millis(250));
         if event::poll(wait).map_err(screen)?
             && let Event::Key(key) = event::read().map_err(screen)?
@@ -48,7 +48,7 @@ fn watch(args: &TopArgs, terminal: &mut ratatui::DefaultTerminal, view: &mut Vie
         }
         if Instant::now() >= due {
             due = Instant::now() + INTERVAL;
-            // A gateway that is being started again comes back.
+            // A restarted gateway answers again later.
             match control::ask(args.control.as_deref()) {
                 Ok(report) => view.show(Traffic::between(view.latest(), report)),
                 Err(error) => view.complain(error.to_string()),
@@ -58,7 +58,7 @@ fn watch(args: &TopArgs, terminal: &mut ratatui::DefaultTerminal, view: &mut Vie
     Ok(())
 }
 
-/// False when it is time to go.
+/// Handles a key. False if the program should end.
 fn handle(key: KeyEvent, view: &mut View) -> bool {
     match key.code {
         KeyCode::Char('q') | KeyCode::Esc => return false,
@@ -78,7 +78,7 @@ fn handle(key: KeyEvent, view: &mut View) -> bool {
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Two reports, one after the other, whatever they say.
+/// Displays two reports, one after the other, whatever they contain.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn exercise(before: paceline_service::rows::Report, after: paceline_service::rows::Report) {
     let (flows, subscribers) = (after.flows.len(), after.subscribers.len());

@@ -52,7 +52,7 @@ fn a_chosen_flow_is_captured_on_both_sides() {
         .find_map(|_| {
             thread::sleep(Duration::from_millis(20));
             let mut child = capture(folder, &flow, "f.pcapng").stderr(Stdio::null()).spawn().unwrap();
-            // The file is there once the gateway has agreed.
+            // The file appears when the gateway has accepted the request.
             while child.try_wait().unwrap().is_none() {
                 if folder.join("f.pcapng").exists() {
                     return Some(child);
@@ -64,7 +64,7 @@ fn a_chosen_flow_is_captured_on_both_sides() {
         .unwrap();
     let refused = capture(folder, &flow, "second").output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("another capture is running"));
-    // The packet thread looks eight times a second.
+    // The packet thread checks for requests eight times a second.
     thread::sleep(Duration::from_millis(500));
     download(&lab, 80);
     download(&lab, 81);

@@ -1,4 +1,4 @@
-//! The program from outside: exit codes, one-line errors, and the commands that need no privilege.
+//! The program as a user sees it: exit codes, one-line errors, and the commands that need no privilege.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::{contains, is_match};
 
-/// The program with the words of a line.
+/// Returns a command for the program, with the words of a line.
 fn paceline(line: &str) -> Command {
     let mut command = Command::cargo_bin("paceline").unwrap();
     command.args(line.split_whitespace());
@@ -157,7 +157,7 @@ fn predictions_are_printed_or_refused_in_a_line() {
     paceline("predict --rate 20 --rtt 1s").assert().code(2).stderr(contains("7.2mbit"));
 }
 
-/// Where `window-limited` and a folder for its results are.
+/// Returns arguments for `window-limited` in the simulator, with a folder for its results.
 fn simulated(folder: &Path) -> Vec<String> {
     let path = scenario("window-limited");
     ["run", &path, "--on", "sim", "--duration", "3s", "--out"]
@@ -246,9 +246,9 @@ fn a_table_is_reproduced() {
     assert!(
         bounds.iter().all(|bound| ["name", "bound", "measured", "holds"].iter().all(|key| has(bound, key)))
     );
-    // A part of it is not what docs/evidence/reproduction.md is made of.
+    // docs/evidence/reproduction.md is not made from a part of the runs.
     assert!(!folder.path().join("or.json").exists());
-    // Nothing is run twice, and the same comes out.
+    // Nothing runs twice, and the output is the same.
     assert_eq!(table().stderr(contains("13 of 13 runs are in")).get_output().stdout, first);
 }
 

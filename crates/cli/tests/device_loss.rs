@@ -1,7 +1,7 @@
-//! Devices, rules and carriers go and come back under a gateway that runs: TCP passes again, by the gateway or without it, and the
-//! gateway is back in its place (needs root).
+//! Devices, rules and carriers disappear and come back under a running gateway (needs root). TCP must pass again,
+//! with or without the gateway, and the gateway must return to its place.
 //!
-//! PACELINE_CARRIER_LOST_S says for how many seconds the carrier is lost, otherwise three.
+//! PACELINE_CARRIER_LOST_S sets the seconds without carrier. The default is three.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -23,13 +23,13 @@ use common::{CONTROL, PROGRAM, Running, SHIFTS, flows, joined_lab, wait_for};
 
 const BYTES: usize = 100_000;
 
-/// A gateway in a lab, and a connection through it that stays.
+/// A gateway in a lab, and a connection through it that stays open.
 struct Stand {
     process: Running,
     lab: Lab,
     folder: tempfile::TempDir,
     server: SocketAddr,
-    /// In split mode a connection may end where the kernel has forwarded some of it.
+    /// `None` in split mode: a connection may end there if the kernel forwarded some of its packets.
     old: Option<TcpStream>,
 }
 
@@ -58,7 +58,7 @@ impl Stand {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Why the gateway is not in its place, as it says.
+    /// Returns why the gateway is not in place, as it reports. Empty if it is in place.
     fn absent(&self) -> Option<String> {
         let report = flows(&self.folder.path().join("socket"))?;
         Some(report.get("absent")?.as_str().unwrap_or_default().to_owned())
@@ -72,21 +72,21 @@ impl Stand {
         wait_for(|| self.absent().filter(|reason| !reason.is_empty()))
     }
 
-    /// One attempt of a new connection, short enough to be repeated.
+    /// Tries a new connection once, with a timeout short enough for retries.
     fn passes(&self) -> io::Result<()> {
         let patience = Duration::from_millis(400);
         let connect = || TcpStream::connect_timeout(&self.server, patience);
         exchange(&mut self.lab.client.run(connect).unwrap()?, patience)
     }
 
-    /// TCP passes within a moment, whoever forwards it.
+    /// Waits until TCP passes, whoever forwards it.
     fn passes_soon(&mut self, what: &str) {
         let since = Instant::now();
         wait_for(|| self.passes().ok());
         println!("{what}: TCP passes after {} ms", since.elapsed().as_millis());
     }
 
-    /// All is as it was before, for the connection of that time, too; and what is new is accelerated.
+    /// Waits until all is as before: the old connection goes on, and new ones are accelerated.
     fn recovers(&mut self, what: &str) {
         self.passes_soon(what);
         self.wait_until_in_place();
@@ -95,7 +95,7 @@ impl Stand {
             exchange(old, Duration::from_secs(60)).unwrap();
         }
         println!("{what}: the old connection goes on after {} ms", since.elapsed().as_millis());
-        // The first attempt may come before the gateway has noticed what has happened.
+        // The first attempt may come before the gateway has noticed the change.
         wait_for(|| self.is_accelerated().then_some(()));
     }
 
@@ -113,7 +113,7 @@ impl Stand {
         assert!(self.log().contains("stops: received signal 15"), "{}", self.log());
     }
 
-    /// Makes the radio port anew, as a driver does that was loaded again.
+    /// Creates the radio port again, as a reloaded driver does.
     fn make_radio_port(&self) {
         let (net, gateway) = (self.lab.net.netlink().unwrap(), self.lab.gateway.netlink().unwrap());
         net.add_veth("n2", "g1", &self.lab.gateway).unwrap();
@@ -125,7 +125,7 @@ impl Stand {
         gateway.set_up("g1", true).unwrap();
     }
 
-    /// A second gateway at these interfaces, which would forward everything once more.
+    /// A second gateway at these interfaces is refused. It would forward everything a second time.
     fn refuses_another(&self) {
         let shifts = self.folder.path().join("other");
         let mut command = Command::new(PROGRAM);
@@ -139,12 +139,12 @@ impl Stand {
         assert!(!shifts.exists());
     }
 
-    /// The `nft` program lists rules with the gateway's among them, in both forms; that of Debian 12 aborted.
+    /// The `nft` program lists all rules, the gateway's included, in every form. That of Debian 12 aborted.
     fn lists_rules(&self) {
         for form in [&["list", "tables"][..], &["list", "ruleset"], &["-j", "list", "ruleset"]] {
             let output = self.lab.gateway.run(|| Command::new("nft").args(form).output()).unwrap().unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
-            // As JSON, nft 1.0.6 breaks off at the flags of a table that has an owner, whoever made it.
+            // In JSON output, nft 1.0.6 breaks off at the flags of any table with an owner.
             let names = if form[0] == "-j" { &[][..] } else { &["paceline-g0-g1", "paceline-g0-g1-windows"] };
             assert!(output.status.success(), "{form:?}: {text}");
             assert!(names.iter().all(|name| text.contains(name)), "{form:?}: {text}");
@@ -167,7 +167,7 @@ fn echo(stream: io::Result<TcpStream>) {
     }
 }
 
-/// Sends bytes and gets them back.
+/// Sends bytes and receives them back.
 fn exchange(stream: &mut TcpStream, patience: Duration) -> io::Result<()> {
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
@@ -194,7 +194,7 @@ fn survives_on_a_bridge(mode: &str) {
     assert_eq!(stand.wait_until_absent(), "there is no interface g1");
     stand.make_radio_port();
     stand.recovers("port made anew");
-    // Nobody has time to notice that it is gone.
+    // Too fast for the gateway to notice that the port was gone.
     gateway.delete_link("g1").unwrap();
     stand.make_radio_port();
     stand.recovers("port made anew at once");

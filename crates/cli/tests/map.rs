@@ -1,26 +1,29 @@
-//! 200 points of the map, in short: what must hold at each of them, whatever is drawn.
+//! 200 short points of the map, with conditions that must hold at each of them, whatever parameters are drawn.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::HashMap;
 use std::process::Command;
 
-/// A row of the table: a point with one profile.
+/// A row of the table: one point with one profile.
 type Row = HashMap<String, String>;
 
-/// Kinds and their points: 200 together.
+/// The kinds and their numbers of points, 200 in total.
 const POINTS: [(&str, u32); 4] = [("path", 100), ("mixed", 35), ("mixed-down", 30), ("clients", 35)];
-/// The storm invariant: what the radio drops is no more than a tenth of what it delivers or loses by chance, or half as much again as
-/// it drops without gateway,
+/// The storm invariant bounds the radio's drops. The bound is a tenth of the packets that the radio delivers or loses
+/// by chance. If 1.5 times its drops without a gateway is more, that is the bound.
 const DROPS_OF_KEPT: f64 = 0.1;
 const DROPS_OF_OFF: f64 = 1.5;
-/// and so many packets more: what a buffer drops once when slow start ends.
+/// This many packets are added to the bound, for the drops at a buffer when slow start ends.
 const DROPS_MORE: f64 = 100.0;
-/// Points of each mode where it does not hold, of all kinds together. None is wanted: to be lowered whenever the gateway allows it. Since clients tell
-/// every block, as Linux does, split has three more: the same gateway hears of more losses, and repairs them into full buffers. Since each of several
-/// split flows has its own burst before a short buffer it has one more, by eleven packets; another has 221 less.
+/// The number of points of each mode at which the invariant does not hold, for all kinds together. The aim is zero:
+/// lower these numbers whenever the gateway allows it. With clients that report every SACK block, as Linux does,
+/// split has three more. The same gateway learns of more losses, and repairs them into full buffers. Each of several
+/// split flows has its own burst before a short buffer. With this, split has one more, by eleven packets, and another
+/// point has 221 packets less.
 const STORMS: [(&str, usize); 3] = [("full", 3), ("auto", 3), ("split", 13)];
-/// Points whose throughput is below 0.9 of that without gateway; of runs this short a few are so by chance.
+/// The number of points whose throughput is below 0.9 of that without a gateway. In runs this short, a few are so by
+/// chance.
 const BELOW: [(&str, usize); 3] = [("full", 21), ("auto", 21), ("split", 17)];
 
 fn rows(kind: &str, count: u32, folder: &std::path::Path) -> Vec<Row> {
@@ -55,7 +58,8 @@ fn is_storm(off: &Row, row: &Row) -> bool {
     drops(row) > (DROPS_OF_KEPT * kept(row)).max(DROPS_OF_OFF * drops(off)) + DROPS_MORE
 }
 
-/// Objects of a run this short say nothing.
+/// True if the throughput is below 0.9 of that without a gateway. Objects are left out, because runs this short do
+/// not measure them.
 fn is_slow(row: &Row) -> bool {
     number(row, "ratio") < 0.9 && row.get("load").is_none_or(|load| load != "objects")
 }

@@ -1,4 +1,5 @@
-//! A routed gateway beside links that take smaller packets than both ends do: on its own interfaces, and behind further routers.
+//! A routed gateway with links whose MTU is smaller than that of both ends: on its own interfaces, and behind further
+//! routers.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -17,23 +18,23 @@ use common::{CONTROL, Running, SHIFTS};
 const MTU: u32 = 1400;
 const BYTES: usize = 2_000_000;
 
-/// Which link takes smaller packets.
+/// The link with the smaller MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Narrow {
-    /// The one that the gateway sends to.
+    /// The link to which the gateway sends.
     Own,
-    /// One behind the next router.
+    /// A link behind the next router.
     Behind,
 }
 
-/// Which way the data goes.
+/// Direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Down,
     Up,
 }
 
-/// A routed gateway of this profile between two further routers, all of them in namespaces.
+/// A routed gateway with a profile between two further routers, all in namespaces.
 struct World {
     _gateway: Running,
     lab: Lab,
@@ -41,7 +42,7 @@ struct World {
 }
 
 impl World {
-    /// `None`, with a word why, where the test may not run.
+    /// Starts the gateway. `None` if the test may not run, with a message.
     fn new(profile: &str) -> Option<World> {
         if !common::is_permitted() {
             return None;
@@ -54,12 +55,12 @@ impl World {
         options.extend(routed.iter().map(String::as_str));
         let gateway = Running::gateway(&lab, folder.path(), &options, &[CONTROL, SHIFTS]);
         common::wait_for(|| common::flows(&folder.path().join(CONTROL.1)));
-        // The routes are laid in the first turn.
+        // The gateway installs its routes in its first turn.
         thread::sleep(Duration::from_millis(300));
         Some(World { _gateway: gateway, lab, _folder: folder })
     }
 
-    /// Sends one way while that way has a narrow link; the ends' own interfaces take all that there is.
+    /// Sends in one direction while that direction has a narrow link. The ends' own interfaces have the full MTU.
     fn carries(&self, narrow: Narrow, way: Way, ipv6: bool) {
         let link = match (narrow, way) {
             (Narrow::Own, Way::Down) => (&self.lab.gateway, "g1"),
@@ -79,7 +80,7 @@ impl World {
         let what = format!("{narrow:?} {way:?} IPv{}", if ipv6 { 6 } else { 4 });
         let got = thread::scope(|scope| {
             scope.spawn(|| {
-                // Ends in an error if the receiver has given up.
+                // This fails if the receiver has given up.
                 let _ = (&sender).write_all(&bytes).and_then(|()| sender.shutdown(Shutdown::Write));
             });
             receiver.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
@@ -95,7 +96,7 @@ impl World {
         self.forget();
     }
 
-    /// What the hosts have learnt of the path is no longer true.
+    /// Discards what the hosts have learnt of the path, because it is no longer true.
     fn forget(&self) {
         for host in [&self.lab.server, &self.lab.client] {
             host.set_sysctls(&[("net.ipv4.route.flush", "1"), ("net.ipv6.route.flush", "1")]).unwrap();
@@ -103,14 +104,14 @@ impl World {
     }
 }
 
-/// The namespace of the link ends becomes two routers, each with a table: one between n0 and n1, one between n2 and n3. What they say
-/// themselves goes to the server by n2 and to the client by n1, and so past the gateway.
+/// Turns the namespace of the link ends into two routers, one between n0 and n1, and one between n2 and n3. Each has
+/// its tables. Their own messages to the server leave by n2, and those to the client by n1, and so pass the gateway.
 fn route_links(lab: &Lab) {
     let mut settings = vec![
         ("net.ipv6.conf.all.disable_ipv6".to_owned(), "0"),
         ("net.ipv4.ip_forward".to_owned(), "1"),
         ("net.ipv6.conf.all.forwarding".to_owned(), "1"),
-        // What they have said passes the other of them.
+        // A router's own messages pass through the other router.
         ("net.ipv4.conf.all.accept_local".to_owned(), "1"),
     ];
     for name in ["all", "n0", "n1", "n2", "n3"] {
@@ -162,12 +163,12 @@ fn route_links(lab: &Lab) {
     }
 }
 
-/// The address by which an end knows its router.
+/// Returns the address of an end's router.
 fn router(ipv6: bool, side: u8) -> IpAddr {
     if ipv6 { format!("fd77:0:0:{side}::fe") } else { format!("10.77.{side}.254") }.parse().unwrap()
 }
 
-/// Every link in turn, both versions of IP.
+/// Tests every link in turn, with both versions of IP.
 fn carries_everything(profile: &str, ways: &[Way]) {
     let Some(world) = World::new(profile) else { return };
     for ipv6 in [false, true] {

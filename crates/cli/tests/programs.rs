@@ -1,6 +1,6 @@
-//! Ordinary programs through both modes of the gateway, on a bridge and on a router, over IPv4 and IPv6: nginx with curl and wget,
-//! iperf3, ssh. Needs root; what the machine has not is left out with a word. Debian's packages: nginx-light, curl, wget, iperf3,
-//! openssh-server, openssh-client.
+//! Ordinary programs through both modes of the gateway: nginx with curl and wget, iperf3, ssh.
+//! They run on a bridge and on a router, over IPv4 and IPv6. Needs root. Programs that the machine lacks are skipped
+//! with a message. Debian's packages: nginx-light, curl, wget, iperf3, openssh-server, openssh-client.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -31,7 +31,7 @@ struct Site {
 }
 
 impl Site {
-    /// `None`, with a word why, where the test may not run.
+    /// Starts the gateway. `None` if the test may not run, with a message.
     fn new(kind: GatewayKind, profile: &str) -> Option<Site> {
         let lab = common::joined_lab(LabConfig { gateway: kind, ..LabConfig::default() })?;
         let folder = tempfile::tempdir().unwrap();
@@ -56,7 +56,7 @@ impl Site {
         self.folder.path().join(name)
     }
 
-    /// Starts a server program; `None`, with a word, where the machine has it not.
+    /// Starts a server program. `None`, with a message, if the machine lacks it.
     fn serve(&self, program: &str, arguments: &[&str]) -> Option<Running> {
         let log = fs::File::create(self.file("server.log")).unwrap();
         let mut command = Command::new(program);
@@ -70,7 +70,7 @@ impl Site {
         }
     }
 
-    /// What the client's program prints. `None`, with a word, where the machine has it not.
+    /// Returns the output of a program at the client. `None`, with a message, if the machine lacks it.
     fn client(&self, program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
         let output = run(&self.lab.client, program, arguments, &[])?;
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -90,7 +90,7 @@ impl Site {
     }
 }
 
-/// Runs a program with some input.
+/// Runs a program with the given input.
 fn run(host: &Netns, program: &str, arguments: &[&str], input: &[u8]) -> Option<Output> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -104,7 +104,7 @@ fn run(host: &Netns, program: &str, arguments: &[&str], input: &[u8]) -> Option<
     let mut stdin = child.stdin.take().unwrap();
     Some(thread::scope(|scope| {
         scope.spawn(move || {
-            // Who does not want it may close it.
+            // A program that needs no input may close it.
             let _ = stdin.write_all(input);
         });
         child.wait_with_output().unwrap()
@@ -121,7 +121,7 @@ fn until(mut done: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// nginx with an object, on both versions of IP.
+/// Starts nginx with an object, on both versions of IP.
 fn web_server(site: &Site, object: &[u8]) -> Option<Running> {
     let (folder, config) = (site.folder.path(), site.file("nginx.conf"));
     fs::create_dir(folder.join("www")).unwrap();
@@ -136,7 +136,7 @@ fn web_server(site: &Site, object: &[u8]) -> Option<Running> {
          scgi_temp_path {folder}/t; server {{ {listen} root {folder}/www; }} }}\n"
     );
     fs::write(&config, text).unwrap();
-    // Its folder of programs need not be in the path.
+    // The folder of nginx may be missing in the path.
     let program = ["/usr/sbin/nginx", "nginx"].into_iter().find(|path| Path::new(path).exists());
     let error_log = site.file("early.log");
     let arguments = ["-e", error_log.to_str().unwrap(), "-c", config.to_str().unwrap()];
@@ -155,7 +155,7 @@ fn web(site: &Site) {
     }
 }
 
-/// A whole object, a part of it, and several over one connection.
+/// Fetches a whole object, a part of it, and several over one connection.
 fn curl(site: &Site, ipv6: bool, object: &[u8]) {
     let url = site.url(ipv6, "object");
     let Some(whole) = site.client("curl", &["-gsSf", &url]) else { return };
@@ -172,7 +172,7 @@ fn curl(site: &Site, ipv6: bool, object: &[u8]) {
     assert!(names.iter().all(|name| fs::read(name).unwrap() == object), "curl has other bytes");
 }
 
-/// A whole object, and one whose first part is there.
+/// Fetches a whole object, and the rest of one whose first part exists.
 fn wget(site: &Site, ipv6: bool, object: &[u8]) {
     let (url, file) = (site.url(ipv6, "object"), site.file("resumed"));
     let Some(whole) = site.client("wget", &["-q", "-O", "-", &url]) else { return };
@@ -182,7 +182,7 @@ fn wget(site: &Site, ipv6: bool, object: &[u8]) {
     assert!(fs::read(&file).unwrap() == object, "wget goes on with other bytes");
 }
 
-/// Requests that do not wait for answers. (nginx takes a half that is closed for a client that has gone.)
+/// Sends requests without waiting for answers. (nginx takes a half-closed connection for a client that has gone.)
 fn pipelined(site: &Site, ipv6: bool, object: &[u8]) {
     const REQUESTS: usize = 4;
     let address = SocketAddr::new(site.server_at(ipv6), WEB_PORT);
@@ -205,16 +205,17 @@ fn pipelined(site: &Site, ipv6: bool, object: &[u8]) {
     assert!(rest.is_empty());
 }
 
-/// Both directions, and several connections at once.
+/// Tests both directions, and several connections at once.
 fn iperf3(site: &Site) {
     let Some(_server) = site.serve("iperf3", &["-s"]) else { return };
     for ipv6 in [false, true] {
         let address = site.server_at(ipv6).to_string();
-        // An upload is longer than what a split flow may keep: else all of it may be on its way when its client has ended.
+        // The upload is larger than a split flow's buffer. Otherwise all of it may be in flight when the client has
+        // ended.
         for direction in [&["-n", "64M"][..], &["-n", "4M", "-R"], &["-n", "4M", "-P", "4", "-R"]] {
             let arguments = [&["-J", "-c", &address][..], direction].concat();
             let mut report = serde_json::Value::Null;
-            // Its server may not be ready, and takes one test at a time.
+            // The server may not be ready, and runs one test at a time.
             let is_done = until(|| {
                 let Some(output) = run(&site.lab.client, "iperf3", &arguments, &[]) else { return true };
                 report = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -223,13 +224,13 @@ fn iperf3(site: &Site) {
             assert!(is_done, "iperf3 {arguments:?}: {report}");
             let bytes = |key: &str| report["end"][key]["bytes"].as_u64().unwrap();
             let (sent, received) = (bytes("sum_sent"), bytes("sum_received"));
-            // What is on its way at the end is not counted: with a split flow that may be much.
+            // Bytes in flight at the end are not counted. With a split flow these may be many.
             assert!(sent >= 4 << 20 && received > 0, "{arguments:?}: {sent} sent, {received} received");
         }
     }
 }
 
-/// Bytes there and back through a shell.
+/// Sends bytes there and back through a shell.
 fn ssh(site: &Site) {
     let path = |name: &str| site.file(name).to_str().unwrap().to_string();
     for key in ["host", "user"] {
@@ -248,7 +249,7 @@ fn ssh(site: &Site) {
         path("user.pub")
     );
     fs::write(path("sshd.conf"), config).unwrap();
-    // Where sshd's unit would make it.
+    // The folder that sshd's unit would create.
     let _ = fs::create_dir_all("/run/sshd");
     let Some(_server) = site.serve("/usr/sbin/sshd", &["-D", "-e", "-f", &path("sshd.conf")]) else { return };
     assert!(site.is_listening(SSH_PORT), "sshd: {:?}", fs::read_to_string(site.file("server.log")));
@@ -264,7 +265,7 @@ fn ssh(site: &Site) {
         arguments.extend([to.as_str(), "cat"]);
         run(host, "ssh", &arguments, input)
     };
-    // A machine may not let root in at all.
+    // A machine may forbid root logins.
     match echo(&site.lab.server, false, b"hello") {
         Some(output) if output.stdout == b"hello" => {}
         Some(output) => {

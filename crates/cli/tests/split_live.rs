@@ -1,4 +1,4 @@
-//! Split mode on live packets: kernel sockets of a lab's two hosts, this program between them.
+//! Split mode on live packets: kernel sockets on a lab's two hosts, and this program between them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ use paceline_lab::{GatewayKind, Lab, LabConfig};
 
 use common::{Running, SHIFTS, STATS, pattern, wait_for};
 
-/// A lab with plain links and a gateway that splits every flow.
+/// A lab with plain links, and a gateway that splits every flow.
 struct Split {
     gateway: Option<Running>,
     lab: Lab,
@@ -25,7 +25,7 @@ struct Split {
 }
 
 impl Split {
-    /// `None`, with a word why, where the test may not run.
+    /// Starts the gateway. `None` if the test may not run, with a message.
     fn new(kind: GatewayKind) -> Option<Split> {
         let lab = common::joined_lab(LabConfig { gateway: kind, ..LabConfig::default() })?;
         let mut split = Split { gateway: None, lab, folder: tempfile::tempdir().unwrap() };
@@ -46,7 +46,7 @@ impl Split {
         self.folder.path().join(STATS.1)
     }
 
-    /// A counter of the gateway, once it is at least `least`; it is written every second.
+    /// Waits until a counter of the gateway is at least `least`, and returns it. It is written every second.
     fn counter(&self, name: &str, least: u64) -> u64 {
         let mut value = 0;
         for _ in 0..40 {
@@ -72,7 +72,7 @@ impl Split {
         Ok(stream)
     }
 
-    /// Both ends of a new flow.
+    /// Returns both ends of a new flow.
     fn flow(&self, listener: &TcpListener) -> (TcpStream, TcpStream) {
         let client = self.connect(listener.local_addr().unwrap()).unwrap();
         let server = listener.accept().unwrap().0;
@@ -81,7 +81,7 @@ impl Split {
     }
 }
 
-/// Sends all of `bytes` and closes its half, while the other half is read to its end.
+/// Sends `bytes` and closes its half, while it reads the other half to its end.
 fn exchange(stream: &TcpStream, bytes: &[u8]) -> Vec<u8> {
     let mut received = Vec::new();
     thread::scope(|scope| {
@@ -96,7 +96,7 @@ fn exchange(stream: &TcpStream, bytes: &[u8]) -> Vec<u8> {
     received
 }
 
-/// Bytes both ways at once, halves that close one after the other, over both versions of IP.
+/// Sends bytes both ways at once, with halves that close one after the other, over both versions of IP.
 fn carries_bytes(kind: GatewayKind) {
     let Some(split) = Split::new(kind) else { return };
     let (down, up) = (pattern(20_000_000), pattern(5_000_000));
@@ -132,7 +132,7 @@ fn a_refusal_is_a_refusal_and_a_reset_a_reset() {
     server.read_exact(&mut [0; 5]).unwrap();
     server.write_all(b"unread").unwrap();
     thread::sleep(Duration::from_millis(200));
-    // Data that was never read makes this a reset (Linux tcp_close).
+    // Closing with unread data sends a reset (Linux tcp_close).
     drop(client);
     assert_eq!(server.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     drop(listener);
@@ -140,7 +140,7 @@ fn a_refusal_is_a_refusal_and_a_reset_a_reset() {
     assert_eq!(split.counter("split_refused", 1), 1);
 }
 
-/// Packets that came and went by the only interface of a host.
+/// Returns the number of packets received and sent by a host's only interface.
 fn packets(host: &Netns, interface: &str) -> u64 {
     let text = host.run(|| fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
     let line = text.lines().find_map(|line| line.trim().strip_prefix(&format!("{interface}:"))).unwrap();
@@ -148,7 +148,7 @@ fn packets(host: &Netns, interface: &str) -> u64 {
     fields[1] + fields[9]
 }
 
-/// Writes to `stream`, and waits for the reset that answers it.
+/// Writes to `stream`, and waits for the reset in answer.
 fn is_reset_within(mut stream: &TcpStream, limit: Duration) -> Duration {
     let start = Instant::now();
     stream.set_read_timeout(Some(limit)).unwrap();
@@ -158,7 +158,7 @@ fn is_reset_within(mut stream: &TcpStream, limit: Duration) -> Duration {
     start.elapsed()
 }
 
-/// The process is killed: the kernel tells both ends of every split flow; and so does the next process.
+/// Kills the gateway. The kernel must reset both ends of every split flow, and so must the next process.
 fn ends_split_flows(kind: GatewayKind) {
     const FLOWS: usize = 100;
     const LIMIT: Duration = Duration::from_secs(2);
@@ -174,7 +174,7 @@ fn ends_split_flows(kind: GatewayKind) {
     }
     assert_eq!(split.counter("flows_split", 2 * FLOWS as u64), 2 * FLOWS as u64);
     split.gateway = None;
-    // Until the rule lapses, what arrives goes nowhere.
+    // Until the rule lapses, nobody forwards arriving packets.
     thread::sleep(Duration::from_millis(600));
     let (first, second) = flows.split_at(FLOWS);
     let before = [packets(&split.lab.server, "s0"), packets(&split.lab.client, "c0")];
@@ -195,7 +195,7 @@ fn ends_split_flows(kind: GatewayKind) {
         .iter()
         .map(|(client, server)| is_reset_within(client, LIMIT).max(is_reset_within(server, LIMIT)));
     eprintln!("with the next gateway: the slowest after {:?}", slowest.max());
-    // New flows are served.
+    // New flows work.
     let (mut client, mut server) = split.flow(&listener);
     client.write_all(b"again").unwrap();
     server.read_exact(&mut [0; 5]).unwrap();
@@ -212,8 +212,8 @@ fn a_killed_gateway_on_a_router_leaves_no_split_flow_hanging() {
     ends_split_flows(GatewayKind::Routed);
 }
 
-/// Servers that send a little every ten milliseconds while the gateway stands still for longer than transparent flows would wait.
-/// What the kernel carried on meanwhile would be missing here, or end in a reset.
+/// Servers send a little every ten milliseconds, while the gateway stands still for longer than transparent flows
+/// would wait. If the kernel forwarded packets meanwhile, bytes would be missing, or a reset would come.
 #[test]
 fn a_gateway_that_stands_still_for_a_second_loses_nothing() {
     const PIECES: usize = 200;

@@ -1,11 +1,12 @@
-//! The unit of packaging/, by systemd's own judgement (needs systemd-analyze of systemd 250 or later).
+//! The unit of packaging/, judged by systemd (needs systemd-analyze of systemd 250 or later).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::process::{Command, Output};
 
-/// Of ten: 2.6 is what is left where packets need CAP_NET_ADMIN, CAP_NET_RAW, the machine's network and its name for each subscriber.
+/// Largest exposure in tenths, on a scale to ten. 2.6 remains because packets need CAP_NET_ADMIN, CAP_NET_RAW, the
+/// machine's network, and its name for each subscriber.
 const EXPOSURE_MAX_TENTHS: &str = "27";
 
 fn analyze(arguments: &[&str], unit: &str) -> Option<Output> {
@@ -18,7 +19,7 @@ fn systemd_finds_nothing_wrong_with_the_unit_and_little_exposed() {
     let folder = tempfile::tempdir().unwrap();
     let source =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/paceline-gateway.service"));
-    // It is not installed where it is tested.
+    // The test does not install the program.
     let unit = source.unwrap().replace("/usr/bin/paceline", env!("CARGO_BIN_EXE_paceline"));
     let path = folder.path().join("paceline-gateway.service");
     fs::write(&path, unit).unwrap();

@@ -1,4 +1,4 @@
-//! A gateway is replaced by another process while flows are open (needs root).
+//! Another process replaces the gateway while flows are open (needs root).
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ use common::{CONTROL, METRICS, PROGRAM, RECORDS, Running, flows, joined_lab, met
 const UPGRADES: usize = 4;
 const WAYS: [Way; 4] = [Way::Down, Way::Down, Way::HalfClosed, Way::Up];
 
-/// The newest process, and whoever may have taken over from it.
+/// The newest process, or the one that has taken over from it.
 struct Gateway<'a> {
     lab: &'a Lab,
     folder: &'a Path,
@@ -67,19 +67,19 @@ fn metric(lab: &Lab, name: &str) -> f64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// The byte at a place of a stream.
+/// Returns the byte at a position of the stream.
 fn byte_at(position: u64) -> u8 {
     (position ^ position >> 8 ^ position >> 16) as u8
 }
 
-/// A stream that its sender ends when it is told to, and what its receiver has read.
+/// A stream that its sender ends on request, and the number of bytes that its receiver has read.
 struct Transfer {
     read: Arc<AtomicU64>,
     sent: JoinHandle<u64>,
     received: JoinHandle<u64>,
 }
 
-/// Which way bytes go.
+/// Direction of the data.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Down,
@@ -110,11 +110,11 @@ fn send(mut stream: TcpStream, ends: &AtomicBool) -> u64 {
         let bytes: Vec<u8> = (position..position + 8_000).map(byte_at).collect();
         stream.write_all(&bytes).unwrap();
         position += bytes.len() as u64;
-        // Some 10 Mbit/s: time enough for packets to be under way at any moment.
+        // Some 10 Mbit/s, so that packets are in flight at any moment.
         thread::sleep(Duration::from_millis(6));
     }
     stream.shutdown(Shutdown::Write).unwrap();
-    // The other end has read all, and nothing came from it.
+    // The other end has read everything, and has sent nothing.
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     position
 }
@@ -162,13 +162,13 @@ fn runs_through_upgrades(kind: GatewayKind, mode: &str, options: &[&str]) {
         for flow in flows {
             assert_eq!((&flow["stage"], &flow["gave_up"]), (&"open".into(), &false.into()), "{flow}");
             assert_eq!(flow["mode"], mode, "{flow}");
-            // Of what a client sends, and of what leaves without a pace, there is no rate.
+            // An upload has no rate, and neither has a flow that leaves without pacing.
             let has_rate = mode == "transparent" && !flow["server"].as_str().unwrap().ends_with(":8003");
             assert!(!has_rate || !flow["rate_mbps"].is_null(), "{flow}");
             assert!(!flow["rtt_min_ms"].is_null(), "{flow}");
         }
     }
-    // One that cannot take over leaves the other as it is.
+    // A process that cannot take over does not disturb the running one.
     for (shifts, more) in [("strange", "--take-over"), ("shifts", "--take-over --series /nosuch/file")] {
         let more: Vec<&str> = more.split(' ').collect();
         let mut strange = launch(&lab, folder, shifts, options, &more);
@@ -216,9 +216,10 @@ fn routed_split_flows_go_on_through_upgrades() {
     runs_through_upgrades(GatewayKind::Routed, "split", &ROUTED);
 }
 
-/// While a process takes over, nobody serves packets, and the one before it waits with the priority of a gateway. Here that is the test:
-/// once it is asked for its state, the other process has that priority, too. Else a busy machine would keep it from the processor for
-/// longer than the first one waits, and each upgrade would fail.
+/// While a process takes over, nobody serves packets. Meanwhile its predecessor waits with the priority of a gateway.
+/// Here the test is the predecessor. When the successor asks for the state, it must have that priority too. Otherwise
+/// a busy machine could keep it from the processor for longer than the predecessor waits, and each upgrade would
+/// fail.
 #[test]
 fn who_asks_to_take_over_has_the_priority_of_a_gateway() {
     if let Ok(Err(error)) = thread::spawn(timer::schedule_realtime).join() {
@@ -239,7 +240,8 @@ fn who_asks_to_take_over_has_the_priority_of_a_gateway() {
     drop(stream);
     assert!(!successor.wait().unwrap().success(), "there was nothing to take over");
     assert_eq!(asked.trim(), r#"{"get":"state"}"#);
-    // proc_pid_stat(5): after the name, whose end is the last parenthesis, field 3 and so on; 41 is the policy, of which 1 is FIFO.
+    // proc_pid_stat(5): the name ends at the last parenthesis, and field 3 follows. Field 41 is the policy, in which
+    // 1 is FIFO.
     let (_, fields) = stat.rsplit_once(") ").unwrap();
     assert_eq!(fields.split(' ').nth(41 - 3), Some("1"), "{stat}");
 }

@@ -1,4 +1,4 @@
-//! A gateway that runs, and what an operator sees of it (needs root).
+//! A running gateway, and what an operator sees of it (needs root).
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -17,7 +17,8 @@ use common::{CONTROL, METRICS, RECORDS, Running, SHIFTS, flows, joined_lab, metr
 
 const DOWNLOAD: usize = 3_000_000;
 
-/// A server that sends to whoever connects and waits for the client to close; a client that reads all.
+/// Starts a server that sends to the client and waits until the client closes. Returns the client, which has read
+/// everything.
 fn connected(lab: &Lab, port: u16) -> TcpStream {
     let address = SocketAddr::new(lab.server_address(false), port);
     let listener = lab.server.run(|| TcpListener::bind(address)).unwrap().unwrap();
@@ -31,7 +32,7 @@ fn connected(lab: &Lab, port: u16) -> TcpStream {
     stream
 }
 
-/// No thread may do more than what packets need, although root has started it.
+/// No thread has more privileges than packets need, although root started the process.
 fn holds_no_more_than_it_needs(process: u32) {
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let statuses = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("status")).unwrap());
@@ -56,7 +57,7 @@ fn a_running_gateway_is_seen_and_takes_a_new_policy() {
     holds_no_more_than_it_needs(gateway.0.id());
 
     let stream = connected(&lab, 443);
-    // The client has read everything before its last ACKs are at the gateway.
+    // The client may have read everything before its last ACKs reach the gateway.
     let report = wait_for(|| {
         flows(&folder.join("socket")).filter(|report| report["flows"][0]["downlink_bytes"] == DOWNLOAD)
     });
@@ -81,7 +82,7 @@ fn a_running_gateway_is_seen_and_takes_a_new_policy() {
     gateway.signal(Signal::SIGHUP);
     wait_for(|| reloaded("done").then_some(()));
 
-    // The old flow stays as it was; a new one is split.
+    // The old flow stays as it was, and a new one is split.
     let other = connected(&lab, 80);
     let report = flows(&folder.join("socket")).unwrap();
     let of = |port: &str| {

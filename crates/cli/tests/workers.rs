@@ -20,7 +20,7 @@ use common::{CONTROL, METRICS, Running, SHIFTS, STATS, flows, joined_lab, wait_f
 
 const CHUNK: usize = 300_000;
 
-/// The workers end with it.
+/// The gateway's main process, which ends its workers.
 struct Gateway(Running);
 
 impl Drop for Gateway {
@@ -32,14 +32,14 @@ impl Drop for Gateway {
     }
 }
 
-/// What each of the gateway's flows has brought, by client.
+/// Returns the downlink bytes of the client's flow in the report.
 fn downlink(report: &Value, client: IpAddr) -> Option<u64> {
     let flows = report["flows"].as_array().unwrap();
     let own = |flow: &&Value| flow["client"].as_str().unwrap().parse::<SocketAddr>().unwrap().ip() == client;
     flows.iter().find(own)?["downlink_bytes"].as_u64()
 }
 
-/// A connection from one of the clients, over which the server sends as much as it is asked for.
+/// A client's connection, over which the server sends the requested bytes.
 struct Asking {
     client: IpAddr,
     stream: TcpStream,
@@ -76,7 +76,7 @@ fn worker_processes(gateway: &Gateway) -> Vec<i32> {
     fs::read_to_string(path).unwrap().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
-/// Which worker a process is.
+/// Returns the worker index of a process.
 fn index_of(process: i32) -> usize {
     let line = fs::read(format!("/proc/{process}/cmdline")).unwrap();
     let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
@@ -97,7 +97,7 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
     let mut asking: Vec<Asking> =
         (0..4).map(|number| Asking::open(&lab, number, 8000 + u16::from(number))).collect();
     asking.iter_mut().for_each(Asking::ask);
-    // Every flow is with one worker, and both have some.
+    // Each flow is with one worker, and both workers have some.
     let reports = [flows(&controls[0]).unwrap(), flows(&controls[1]).unwrap()];
     let of = |worker: usize, flow: &Asking| downlink(&reports[worker], flow.client).is_some();
     assert!(asking.iter().all(|flow| of(0, flow) != of(1, flow)), "{reports:?}");
@@ -106,7 +106,7 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
     assert_eq!(together["flows"].as_array().unwrap().len(), asking.len());
     assert_eq!(together["subscribers"].as_array().unwrap().len(), asking.len());
 
-    // An upgrade of both on the way, in which nothing is lost either.
+    // Upgrade both workers, in which nothing may be lost either.
     let before = worker_processes(&gateway);
     gateway.0.signal(Signal::SIGUSR2);
     let after = wait_for(|| {
@@ -121,7 +121,7 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
 
     let killed = after.iter().copied().find(|process| index_of(*process) == 0).unwrap();
     kill(Pid::from_raw(killed), Signal::SIGKILL).unwrap();
-    // While it is gone and when it is back: nobody's flow ends, and those of the other worker stay accelerated.
+    // While the worker is gone, and after its return, no flow ends. Flows of the other worker stay accelerated.
     for _ in 0..3 {
         asking.iter_mut().for_each(Asking::ask);
     }
@@ -134,7 +134,7 @@ fn a_killed_worker_costs_only_its_own_subscribers_their_acceleration() {
         assert_eq!(told, of(1, flow).then_some(6 * CHUNK as u64), "{other}");
     }
 
-    // Without a configuration to read again, a terminal that goes takes the gateway with it.
+    // Without a configuration to reload, SIGHUP (a terminal that closes) ends the gateway.
     gateway.0.signal(Signal::SIGHUP);
     assert!(gateway.0.0.wait().unwrap().success());
 }

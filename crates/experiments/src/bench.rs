@@ -1,7 +1,8 @@
-//! `paceline bench gateway`: what the gateway costs, beside kernel forwarding and beside a forwarder that does nothing.
+//! `paceline bench gateway`: the cost of the gateway, beside kernel forwarding and beside a forwarder that does
+//! nothing.
 //!
-//! Nothing limits the flows but the machine. The kinds of forwarding take turns, so that whatever else the machine
-//! does meets all of them; a ratio compares runs that followed each other, and medians are reported.
+//! Only the machine limits the flows. The kinds of forwarding take turns, so that other load of the machine meets all
+//! of them alike. A ratio compares runs that followed each other. Medians are reported.
 
 mod forwarder;
 mod latency;
@@ -29,7 +30,7 @@ use forwarder::{Forwarder, Kind};
 use load::{Amount, Load};
 use report::{Gateway, Idle, Machine, Report, Run, Spread};
 
-/// Measures every kind of forwarder, and prints and keeps what each costs.
+/// Measures every kind of forwarder, then prints and stores the costs.
 pub(crate) fn command(options: &BenchOptions) -> Result<()> {
     interrupt::watch()?;
     paceline_lab::netns::check_permitted().map_err(Error::system)?;
@@ -77,7 +78,8 @@ pub(crate) fn command(options: &BenchOptions) -> Result<()> {
     }
 }
 
-/// A lab without links. With `--wire-size` the hosts send segment by segment, as a network card without offloads receives.
+/// Builds a lab without links. With `--wire-size` the hosts send segment by segment, like a network card without
+/// offloads.
 fn build(mtu: u32, options: &BenchOptions) -> std::result::Result<Lab, SystemError> {
     allow_congestion_controls(&[CONGESTION_CONTROL])?;
     let lab = Lab::build(LabConfig { links: false, clients: options.clients, mtu, ..LabConfig::default() })?;
@@ -93,7 +95,7 @@ fn build(mtu: u32, options: &BenchOptions) -> std::result::Result<Lab, SystemErr
     Ok(lab)
 }
 
-/// Of all sockets, whatever the machine's default is.
+/// All sockets use it, whatever the machine's default is.
 const CONGESTION_CONTROL: &str = "cubic";
 
 #[derive(Debug, Default)]
@@ -127,7 +129,7 @@ fn measure_all(lab: &Lab, options: &BenchOptions, bar: &ProgressBar) -> Result<M
     Ok(measured)
 }
 
-/// Another one comes first in each run, so that none always meets what another left.
+/// The order of the kinds in this run. Each run starts with another kind, so that no kind always follows the same one.
 fn turns(seed: u32) -> [Kind; 4] {
     let mut kinds = Kind::ALL;
     kinds.rotate_left(seed as usize % Kind::ALL.len());
@@ -186,7 +188,7 @@ fn measure(
     })
 }
 
-/// Sleeps, but not beyond Ctrl-C.
+/// Sleeps. Ctrl-C ends the sleep early.
 fn pause(length: Duration) -> Result<()> {
     let end = Instant::now() + length;
     loop {
@@ -213,9 +215,9 @@ fn machine(options: &BenchOptions, mtu: u32) -> Machine {
     }
 }
 
-/// Our choice: slow start is over in a few round trips of under a millisecond; estimates of the gateway take longer.
+/// Our choice: slow start ends after a few round trips of less than 1 ms. The gateway's estimates need longer.
 const RAMP_UP: Duration = Duration::from_millis(700);
-/// Enough for the growth to be more than a few pages.
+/// Enough flows for the memory to grow by more than a few pages.
 const MEMORY_FLOWS_MIN: u32 = 1_000;
 
 #[cfg(test)]
@@ -263,7 +265,7 @@ mod tests {
             of(Kind::Gateway, 1_000, 1.0),
             of(Kind::Null, 10, 1.0),
             of(Kind::Null, 100, 9.0),
-            // Without ten flows there is nothing to compare with.
+            // Split has no run with ten flows, so it is not compared.
             of(Kind::Split, 100, 9.0),
         ];
         assert_eq!(report::worst_costs(&report::summarize(&runs)), [(Kind::Gateway, 100, 1.5)]);
@@ -274,7 +276,7 @@ mod tests {
         let runs = [
             run(Kind::Null, 1, 1000.0),
             run(Kind::Gateway, 1, 900.0),
-            // A neighbour took half of the machine.
+            // Another program took half of the machine during run 2.
             run(Kind::Null, 2, 500.0),
             run(Kind::Gateway, 2, 440.0),
             run(Kind::Null, 3, 1000.0),

@@ -1,4 +1,4 @@
-//! What several commands do alike: JSON, the folder of results, a bar of progress.
+//! Functions that several commands use: JSON, the folder of results, a progress bar.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 
-/// As results name it.
+/// The program's name and version in results.
 pub(crate) const PROGRAM: &str = concat!("paceline ", env!("CARGO_PKG_VERSION"));
 
-/// What `--json` prints and files hold.
+/// Returns the JSON that `--json` prints and files hold.
 pub(crate) fn json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(|error| Error::failed(error.to_string()))
 }
 
-/// The folder of results, made if it is not there.
+/// Creates the folder of results if it does not exist.
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)
         .map_err(|error| Error::io(format_args!("make {}", folder.display()), &error))
 }
 
-/// A bar that goes on by itself; none where nothing is to be done, or nobody looks.
+/// A bar that redraws itself. It is hidden if `hidden` is set or there is nothing to do.
 pub(crate) fn progress_bar(length: u64, hidden: bool, shown: &str) -> ProgressBar {
     if hidden || length == 0 {
         return ProgressBar::hidden();
@@ -35,10 +35,10 @@ pub(crate) fn progress_bar(length: u64, hidden: bool, shown: &str) -> ProgressBa
     bar
 }
 
-/// How a bar looks whose length is no number of runs.
+/// Template of a bar that shows percent in place of a number of runs.
 pub(crate) const BY_SHARE: &str = "{bar:30} {percent:>3} %  {eta_precise} left  {wide_msg}";
 
-/// An error if something that is asked for is missed, and `check` says so.
+/// Returns an error if `check` is set and a bound is missed.
 pub(crate) fn check_missed(check: bool, missed: &[String]) -> Result<()> {
     match missed.first() {
         Some(first) if check => {

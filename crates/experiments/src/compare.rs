@@ -1,4 +1,5 @@
-//! `paceline compare`: all senders, all receivers, with and without gateway, on one scenario or trace, in the simulator.
+//! `paceline compare`: all senders and all receivers, with and without a gateway, on one scenario or trace, in the
+//! simulator.
 
 mod figure;
 mod rows;
@@ -21,7 +22,7 @@ pub(crate) use rows::throughput;
 use rows::{Row, pick, undominated};
 pub(crate) use schemes::scenario_of_trace;
 
-/// Runs every scheme, and prints and draws how they compare.
+/// Runs every scheme, then prints and draws the comparison.
 pub(crate) fn command(options: &CompareOptions) -> Result<()> {
     let dimensions = schemes::dimensions(options)?;
     let file = load(options, &dimensions)?;
@@ -42,7 +43,7 @@ pub(crate) fn command(options: &CompareOptions) -> Result<()> {
     simulated::judge(&failures)
 }
 
-/// A scenario file, or a trace as the rate of the radio downlink of an otherwise ordinary mobile path.
+/// Loads a scenario file, or builds a scenario whose radio downlink follows a trace.
 fn load(options: &CompareOptions, dimensions: &[Vary]) -> Result<ScenarioFile> {
     if options.scenario.extension().is_some_and(|extension| extension == "toml") {
         return load_varied(&options.scenario, options.of.duration, dimensions);

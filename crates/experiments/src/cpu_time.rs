@@ -1,4 +1,4 @@
-//! Processor time of a thread: what else runs on the machine counts little.
+//! Processor time of a thread, which other programs on the machine change little.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 pub(crate) struct CpuTime(Duration);
 
 impl CpuTime {
-    /// This thread's time now; zero where the system does not count it.
+    /// This thread's time; zero if the system does not count it.
     pub(crate) fn now() -> CpuTime {
         CpuTime(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! `paceline demo`: one download without and one with acceleration, and the difference as a table and a plot.
+//! `paceline demo`: one download without acceleration and one with it, and the difference as a table and a plot.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -20,7 +20,7 @@ use crate::result::{Results, Run, RunFiles, SCHEMA, Store, summary_table};
 use crate::run::lab::{self, Watch};
 use crate::scenario::{ScenarioFile, Variant, parse};
 
-/// Makes both downloads, and prints and draws the difference.
+/// Runs both downloads, then prints and draws the difference.
 pub(crate) fn command(options: &DemoOptions) -> Result<()> {
     let file: ScenarioFile = parse(Path::new("demo.toml"), SCENARIO, Some(options.duration))?;
     interrupt::watch()?;
@@ -69,11 +69,11 @@ fn report(options: &DemoOptions, runs: Vec<Run>, plot: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A bar for one download; lines where there is no terminal.
+/// A progress bar for one download; lines of text if there is no terminal.
 struct Bar {
     bar: ProgressBar,
     last: Mutex<(f64, u64)>,
-    /// How often a line is due, in seconds.
+    /// Interval between lines of text, in seconds.
     line_s: Option<f64>,
 }
 
@@ -155,5 +155,5 @@ fn samples(files: &RunFiles) -> Result<Vec<Sample>> {
 
 const SCENARIO: &str = include_str!("demo.toml");
 const SEGMENT_KB: f64 = 1.46;
-/// Our choice: a few lines a download.
+/// Our choice: a few lines per download.
 const LINE_S: f64 = 5.0;

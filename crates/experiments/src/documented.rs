@@ -1,4 +1,4 @@
-//! What a page must name, because a scenario may.
+//! Every name that a scenario may use must be on its reference page.
 
 use paceline_path::Aqm;
 use paceline_tcp::CongestionName;
@@ -26,7 +26,7 @@ fn every_queue_discipline_is_documented() {
     }
 }
 
-/// A table with the name alone is the discipline with the parameters that its source recommends.
+/// A table with only the name means the discipline with the parameters that its source recommends.
 #[test]
 fn every_queue_discipline_can_be_written_as_a_table() {
     #[derive(serde::Deserialize)]

@@ -18,7 +18,7 @@ use crate::run::{link_result, links_table};
 use crate::scenario::Path;
 use crate::toml_text::{explain, line_of};
 
-/// Carries packets until a signal comes, and prints what the link did.
+/// Carries packets until a signal comes, then prints the counters of the link.
 pub(crate) fn command(options: &EmulateOptions) -> Result<()> {
     let (path, folder) = described(options)?;
     let [downlink, uplink] = path.resolve(folder).map_err(Error::input)?;
@@ -58,7 +58,7 @@ pub(crate) fn command(options: &EmulateOptions) -> Result<()> {
     }
 }
 
-/// The file's link with what the options change, and the folder of its traces.
+/// The file's link with the changes of the options, and the folder of its traces.
 fn described(options: &EmulateOptions) -> Result<(Path, &FilePath)> {
     let mut path = Path::default();
     let mut folder = FilePath::new("");

@@ -1,9 +1,9 @@
-//! What must hold whatever a scenario file says. Shared by the fuzz target and by the replay of its corpus.
+//! Properties that must hold for every scenario file. The fuzz target and the replay of its corpus share them.
 
 /// `data`: the text of a scenario file.
 pub fn scenario(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
-    // Files that are named are read, and traces are made: both only take time.
+    // Reading trace files and generating traces would only take time.
     if ["trace", "generate"].iter().any(|word| text.contains(word)) {
         return;
     }

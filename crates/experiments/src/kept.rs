@@ -1,4 +1,4 @@
-//! Finished runs in a file, so that a command that was stopped goes on where it was.
+//! Finished runs in a file, so that an interrupted command continues where it stopped.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// What a run yields, by name. What is not finite is left out.
+/// The results of a run, by name. Values that are not finite are left out.
 pub(crate) type Values = BTreeMap<String, f64>;
 
 /// A finished run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Record<V = Values> {
-    /// All that decides about it, its seed included.
+    /// Everything that determines the run, its seed included.
     pub(crate) key: String,
-    /// Processor time that it took.
+    /// Processor time of the run.
     pub(crate) seconds: f64,
     pub(crate) values: V,
 }
@@ -30,20 +30,19 @@ pub(crate) struct Record<V = Values> {
 pub(crate) struct Kept<V = Values> {
     path: PathBuf,
     file: Mutex<File>,
-    /// Those that were there.
+    /// The runs that the file held when it was opened.
     pub(crate) records: HashMap<String, Record<V>>,
 }
 
 impl<V: DeserializeOwned + Serialize> Kept<V> {
-    /// Opens the file or makes it. Runs of another build of the program are thrown away: whatever it changed may have
-    /// changed them.
+    /// Opens the file or creates it. Discards the runs of another build of the program, because its results may differ.
     pub(crate) fn open(path: &Path, program: &str, fresh: bool) -> Result<Kept<V>> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let header = serde_json::json!({ "program": program }).to_string();
         let usable = !fresh && text.lines().next() == Some(header.as_str());
         let mut records = HashMap::new();
         if usable {
-            // The last line may be half of one.
+            // The last line may be incomplete.
             let found = text.lines().skip(1).filter_map(|line| serde_json::from_str::<Record<V>>(line).ok());
             records.extend(found.map(|record| (record.key.clone(), record)));
         }
@@ -61,7 +60,7 @@ impl<V: DeserializeOwned + Serialize> Kept<V> {
         Ok(Kept { path: path.to_path_buf(), file: Mutex::new(file), records })
     }
 
-    /// Keeps a run that has just ended.
+    /// Stores a finished run.
     pub(crate) fn add(&self, record: &Record<V>) -> Result<()> {
         let line = serde_json::to_string(record).map_err(|error| Error::failed(error.to_string()))? + "\n";
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +73,7 @@ impl<V: DeserializeOwned + Serialize> Kept<V> {
     }
 }
 
-/// This build of the program.
+/// Identifies this build of the program.
 pub(crate) fn program() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let executable = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();

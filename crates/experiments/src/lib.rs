@@ -1,5 +1,5 @@
-//! Experiments: what `paceline` runs, measures, computes and draws in the simulator and in the lab. Each command of the program is
-//! one function here, which is told by [`options`] what to do; [`command`] calls it.
+//! Experiments: what `paceline` runs, measures, computes and draws in the simulator and in the lab. Each command of the
+//! program is one function here and takes its arguments from [`options`]. [`command`] calls it.
 
 mod bench;
 mod choices;
@@ -33,10 +33,10 @@ use options::{BenchCommand, LabCommand, ReproduceCommand};
 use paceline_service::{error, files, percentiles, toml_text, units};
 use paceline_terminal::{interrupt, output, profile, table};
 
-/// Does what the arguments say.
+/// Runs the command of the arguments.
 ///
 /// # Errors
-/// Of the command.
+/// The error of the command.
 pub fn command(command: &LabCommand) -> error::Result<()> {
     match command {
         LabCommand::Demo(options) => demo::command(options),

@@ -1,5 +1,6 @@
-//! `paceline map`: points drawn by seed over both sides of the path, each in the simulator without gateway and with it, and where
-//! somebody is worse off. docs/evidence/map.md says what is drawn and how to read what comes out.
+//! `paceline map`: points drawn by seed over both sides of the path. It runs each point in the simulator, without and
+//! with a gateway, and shows where the gateway makes results worse. docs/evidence/map.md explains the draws and the
+//! output.
 
 mod bounds;
 mod clients;
@@ -37,7 +38,7 @@ pub(crate) use point::Kind;
 use point::{PROFILES, Plan, Point};
 use work::{Runs, Wanted};
 
-/// Draws the points, runs them, and prints what the gateway does to each kind.
+/// Draws the points, runs them, and prints the gateway's effect on each kind.
 pub(crate) fn command(options: &MapOptions) -> Result<()> {
     let kinds = if options.kind.is_empty() { Kind::ALL.to_vec() } else { options.kind.clone() };
     let rate_max = options.rate_max.map_or(f64::INFINITY, |rate| rate.to_wire().as_mbps());
@@ -91,7 +92,7 @@ pub(crate) fn command(options: &MapOptions) -> Result<()> {
     common::check_missed(options.check, &missed)
 }
 
-/// Runs every point, and those that miss a bound again with further seeds.
+/// Runs every point. Runs the points that miss a bound again with further seeds.
 fn make_all(points: &[Point], modes: &[&'static str], runs: &mut Runs, options: &MapOptions) -> Result<()> {
     let threads = options.batch.jobs.unwrap_or_else(cores);
     let first = points.iter().map(|point| Wanted::of(point, modes, 0..options.runs)).collect();
@@ -117,13 +118,13 @@ fn make_all(points: &[Point], modes: &[&'static str], runs: &mut Runs, options: 
     runs.make(wanted, threads, &format!("{name}, again"), options.batch.json)
 }
 
-/// A point of `path` as a scenario, seed 1, for the samples of the page.
+/// Text of a `path` point of seed 1, for the samples of the page.
 #[cfg(test)]
 pub(crate) fn point_text(index: u32) -> String {
     point::draw(Plan { kind: Kind::Path, seed: 1, duration: None, rate_max: f64::INFINITY }, index).text
 }
 
-/// All but the first profile, or those that were asked for.
+/// The requested profiles, or all profiles except the first.
 fn modes(wanted: &[ModeChoice]) -> Vec<&'static str> {
     let name = |mode: &ModeChoice| match mode {
         ModeChoice::Full => PROFILES[1],

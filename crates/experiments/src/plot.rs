@@ -1,4 +1,5 @@
-//! Curves as SVG: panels below each other with one axis, of time mostly. Text stays text, so no font is needed here.
+//! Curves as SVG: panels below each other with one common axis, mostly time. Text stays text, so no font is needed
+//! here.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 /// One set of axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
-    /// What is shown, with its unit: "RTT (ms)".
+    /// The quantity with its unit, such as "RTT (ms)".
     pub(crate) title: String,
     pub(crate) lines: Vec<Line>,
 }
@@ -21,20 +22,20 @@ pub(crate) struct Panel {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) label: String,
-    /// Place in the palette: the same thing has the same colour in every panel.
+    /// Index into the palette. The same thing has the same colour in every panel.
     pub(crate) colour: usize,
-    /// Seconds, or what else runs across, and values.
+    /// Horizontal and vertical values; the horizontal ones are seconds unless [`Across`] says otherwise.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// What runs across.
+/// The horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Across {
     /// Time since the start.
     Seconds,
-    /// A quantity of that name, above zero, on a logarithmic scale; every point has a mark.
+    /// A quantity of this name, above zero, on a logarithmic scale. Every point has a mark.
     Logarithm(&'static str),
-    /// A quantity of that name; every point has a mark.
+    /// A quantity of this name. Every point has a mark.
     Linear(&'static str),
 }
 
@@ -64,7 +65,7 @@ fn draw(root: &Area<'_>, title: &str, across: Across, panels: &[Panel]) -> Drawn
         || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points).map(|point| point.0);
     let (start, end) = match across {
         Across::Seconds | Across::Linear(_) => (0.0, across_all().fold(1.0, f64::max)),
-        // A little further to the left: the first mark has its number then.
+        // The axis begins a little to the left of the first mark, so that this mark gets a number.
         Across::Logarithm(_) => (across_all().fold(1.0, f64::min) * 0.9, across_all().fold(1e-9, f64::max)),
     };
     let mut below = body;
@@ -130,7 +131,7 @@ where
     Ok(())
 }
 
-/// Where each line's key stands in the head of its panel, and how many rows there are beyond the first.
+/// Returns the places of the lines' keys in the head of the panel, and the number of rows beyond the first.
 fn keys(panel: &Panel) -> (Vec<(i32, i32)>, u32) {
     let (mut x, mut row) = (KEYS_PX, 0);
     let mut place = |line: &Line| {
@@ -157,11 +158,11 @@ const WIDTH_PX: u32 = 960;
 const PANEL_PX: u32 = 230;
 const TITLE_PX: u32 = 40;
 const HEAD_PX: u32 = 26;
-/// A row of keys.
+/// Height of a row of keys.
 const KEY_PX: u32 = 18;
-/// Where the keys begin.
+/// Horizontal start of the keys.
 const KEYS_PX: i32 = 250;
-/// Of a character of a key, on average.
+/// Average width of a character of a key.
 const CHARACTER_PX: i32 = 6;
 
 #[cfg(test)]
@@ -201,7 +202,7 @@ mod tests {
     fn keys_that_find_no_room_go_below() {
         let lines = (0..12).map(|n| Line { label: "ncl-second-rd".into(), colour: n, points: Vec::new() });
         let (places, rows) = keys(&Panel { title: "goodput".into(), lines: lines.collect() });
-        // 114 px a key: six in the 710 px of a row.
+        // A key takes 114 px, so six fit into the 710 px of a row.
         assert_eq!((places.len(), rows), (12, 1));
         assert!(places.iter().all(|&(x, _)| x + 36 + 13 * CHARACTER_PX <= WIDTH_PX as i32));
         assert!(places.is_sorted_by_key(|&(x, y)| (y, x)));

@@ -1,4 +1,4 @@
-//! Work on several threads, each of which takes the next piece when it has done one.
+//! Work on several threads. Each thread takes the next piece when it has finished one.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -12,13 +12,13 @@ struct State<J, R> {
     stop: Option<Error>,
 }
 
-/// One thread for each core.
+/// Returns the number of processors.
 pub(crate) fn cores() -> u32 {
     thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
 }
 
-/// Does all of `todo`, the first first. Returns what came out, in the order in which it was ready, and the error after which
-/// nothing more was begun; `Ok(None)` is a piece that is over without a result.
+/// Works through `todo` in order. Returns the results in the order in which they were ready, and an error if one
+/// stopped the work. After an error no further piece begins. `Ok(None)` is a finished piece without a result.
 pub(crate) fn work_off<J: Send, R: Send>(
     todo: impl IntoIterator<Item = J>,
     threads: u32,

@@ -1,4 +1,4 @@
-//! `paceline predict`: what the theorems on loss recovery say of a path, without running anything.
+//! `paceline predict`: predictions of the theorems on loss recovery for a path, without a run.
 
 mod tables;
 
@@ -15,18 +15,18 @@ use crate::error::{Error, Result};
 use crate::options::PredictOptions;
 use crate::output::say;
 
-/// Everything that is printed.
+/// The whole output.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Prediction {
     path: PathView,
     recovery: Vec<RecoveryRow>,
     send_buffer: Vec<BufferRow>,
     flow: Vec<FlowRow>,
-    /// How far whole flows in the simulator are from `flow`, of `utilization`.
+    /// The difference between whole flows in the simulator and `flow`, in `utilization`.
     flow_error: FlowError,
 }
 
-/// Over a grid of paths: docs/evidence/reproduction.md.
+/// The error over a grid of paths; see docs/evidence/reproduction.md.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct FlowError {
     mean: f64,
@@ -47,7 +47,7 @@ struct PathView {
     burst_packets: u32,
     /// p.
     loss: f64,
-    /// What a loss leaves of cwnd.
+    /// The factor by which a loss reduces cwnd.
     beta: f64,
     /// E.
     efficiency: f64,
@@ -66,13 +66,13 @@ struct RecoveryRow {
 /// One size of the send buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct BufferRow {
-    /// Whether the rate reduction lowers ssthresh: `rh`, `prr`; else `qarr`, `barr`.
+    /// True for reductions that lower ssthresh (`rh`, `prr`), false for `qarr` and `barr`.
     lowers_ssthresh: bool,
     /// Send buffer over cwnd.
     factor: f64,
-    /// Theorem 10: the share of recoveries in which the application is not woken in time.
+    /// Theorem 10: the share of recoveries in which the application is woken too late.
     stalled_share: f64,
-    /// Theorem 11: the least factor without any.
+    /// Theorem 11: the least factor without such recoveries.
     least_factor: f64,
 }
 
@@ -83,12 +83,12 @@ struct FlowRow {
     opportunistic: bool,
     utilization: f64,
     goodput_mbps: f64,
-    /// The smallest C x U at which the efficiency is lost; null if no path is too long.
+    /// The smallest C x U at which the efficiency falls below the wanted one; null if there is none.
     least_bdp_packets: Option<f64>,
     least_bdp_mb: Option<f64>,
 }
 
-/// Computes and prints what the formulas say.
+/// Computes and prints the predictions.
 pub(crate) fn command(options: &PredictOptions) -> Result<()> {
     let prediction = Prediction::new(options)?;
     if options.json {
@@ -158,7 +158,8 @@ fn recoveries(path: &PathView) -> std::result::Result<Vec<RecoveryRow>, DomainEr
         Episode::new(path.packets_per_s(), path.rtt_s(), path.window_packets, path.burst_packets, path.beta)?;
     let row = |(number, reduction): (usize, RateReduction), opportunistic: bool| {
         let recovery = reduction.recovery(&episode, opportunistic);
-        // Theorems 1 to 5 are about the five as they are, 6 to 8 about the first three, 9 about both others.
+        // Theorems 1 to 5 are about the five reductions without opportunistic retransmission. With it, Theorems 6 to 8
+        // are about the first three, and Theorem 9 about the other two.
         let theorem = if opportunistic { (6 + number).min(9) } else { 1 + number };
         RecoveryRow {
             rate_reduction: reduction.name(),
@@ -172,7 +173,7 @@ fn recoveries(path: &PathView) -> std::result::Result<Vec<RecoveryRow>, DomainEr
     Ok(all.flat_map(|reduction| [row(reduction, false), row(reduction, true)]).collect())
 }
 
-/// Theorems 10 and 11 for the buffer as found and as refined.
+/// Theorems 10 and 11 for send buffers of 2 and 3 times cwnd.
 fn send_buffers(beta: f64) -> Vec<BufferRow> {
     let row = |lowers_ssthresh: bool, factor: f64| {
         let beta = if lowers_ssthresh { beta } else { 1.0 };
@@ -232,7 +233,7 @@ fn lost_repair(name: LostRepairChoice, path: &PathView) -> LostRepair {
     }
 }
 
-/// Which option to change.
+/// Says which option to change.
 fn refused(error: DomainError) -> Error {
     Error::input(match error {
         DomainError::NoPath => "--rate and --rtt: give values above zero, such as 20mbit and 100ms".into(),
@@ -248,9 +249,9 @@ fn refused(error: DomainError) -> Error {
     })
 }
 
-/// The published tables imply 180 packets where the path holds 166.7.
+/// The published tables imply a window of 180 packets for a path that holds 166.7.
 const WINDOW_RATIO: f64 = 1.08;
-/// IPv4 and TCP with timestamps.
+/// Headers of IPv4 and TCP with timestamps.
 const HEADER_BYTES: u64 = 52;
 /// Linux: a timeout is at least 200 ms above the smoothed RTT (tcp_input.c:tcp_rtt_estimator, TCP_RTO_MIN).
 const RTO_MARGIN_S: f64 = 0.2;
@@ -262,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// 20 Mbit/s and 100 ms with the defaults of the program, and `change` to them.
+    /// Predicts for 20 Mbit/s and 100 ms with the defaults of the program, modified by `change`.
     fn predict(change: impl FnOnce(&mut PredictOptions)) -> Result<Prediction> {
         let mut options = PredictOptions {
             rate: "20mbit".parse().unwrap(),
@@ -291,7 +292,7 @@ mod tests {
         *rows.find(|row| row.rate_reduction == name && row.opportunistic == opportunistic).unwrap()
     }
 
-    /// Tables 1 and 4, numerical, burst of 50.
+    /// The numbers of Tables 1 and 4, numerical, with a burst of 50.
     #[test]
     fn published_numbers_come_out() {
         let prediction = predict(|options| options.burst = 50).unwrap();

@@ -1,6 +1,7 @@
-//! `paceline profiles`: what `auto` reaches beside every fixed profile of the gateway, on scenarios and traces, in the simulator.
+//! `paceline profiles`: compares `auto` with every fixed profile of the gateway, on scenarios and traces, in the
+//! simulator.
 //!
-//! Hosts and links are as the file has them; of its gateway nothing is kept. docs/design/auto.md has the figures of all files that there are.
+//! Hosts and links are as in the file; its gateway is ignored. docs/design/auto.md has the results of all files.
 
 mod cells;
 mod judge;

@@ -1,4 +1,5 @@
-//! `paceline reproduce`: published experiments run anew in the simulator, side by side with what was published.
+//! `paceline reproduce`: repeats published experiments in the simulator, and compares the results with the published
+//! ones.
 
 pub(crate) mod accelerator;
 pub(crate) mod drwa;
@@ -21,14 +22,14 @@ use crate::pool::cores;
 use pool::{Job, Records};
 use report::Report;
 
-/// All runs of a paper: those kept in the folder, unless `fresh`, and the others now.
+/// Returns all runs of a paper. Loads those stored in the folder, unless `fresh` is set, and makes the others.
 fn run_all(name: &str, KeptHow { fresh, how }: &KeptHow, jobs: Vec<Job<'_>>) -> Result<Records> {
     make_folder(&how.out)?;
     let kept = Kept::open(&how.out.join(format!("{name}-runs.jsonl")), &kept::program(), *fresh)?;
     pool::run_all(jobs, &kept, how.jobs.unwrap_or_else(cores), how.json)
 }
 
-/// The parts that are asked for: all, or that of the figures if some of those are named.
+/// The requested parts. Without a request: all, or only the figures' part if figures or tables are named.
 fn parts<P: ValueEnum>(given: &[P], of_figures: P, some_named: bool) -> Vec<P> {
     match given {
         [] if some_named => vec![of_figures],
@@ -37,12 +38,12 @@ fn parts<P: ValueEnum>(given: &[P], of_figures: P, some_named: bool) -> Vec<P> {
     }
 }
 
-/// Whether no part was left out.
+/// True if no part was left out.
 fn are_all<P: ValueEnum + PartialEq + 'static>(parts: &[P]) -> bool {
     P::value_variants().iter().all(|part| parts.contains(part))
 }
 
-/// Keeps the report if it is whole, prints it, and judges it if that was asked for.
+/// Stores the report if it is whole, prints it, and judges it on request.
 fn conclude<C: Serialize>(
     name: &str,
     report: &Report<C>,
@@ -62,13 +63,13 @@ fn conclude<C: Serialize>(
     report.judge(how.check)
 }
 
-/// Cells of every paper whose runs are jobs, seed 1, for [`crate::samples`].
+/// Cells with seed 1 of every paper that runs jobs, for [`crate::samples`].
 #[cfg(test)]
 pub(crate) fn sampled() -> Vec<(&'static str, Vec<crate::samples::Cell>)> {
     use crate::choices::DetectionChoice;
     use crate::options::{DrwaOptions, NclOptions, OrOptions, PrintedOptions};
 
-    // As the program has them without an argument.
+    // The program's defaults.
     let how = || How { runs: 10, jobs: None, out: "unused".into(), json: false, check: false };
     let kept = || KeptHow { fresh: false, how: how() };
     let or =

@@ -1,4 +1,5 @@
-//! What every run yields, whatever it ran on: schema 1. docs/reference/results-schema.md documents each field.
+//! The results of a run in the simulator or in the lab: schema 1. docs/reference/results-schema.md documents each
+//! field.
 
 mod metric;
 mod store;
@@ -15,7 +16,7 @@ pub(crate) use metric::{check_all as check_bounds, statistic, values};
 pub(crate) use store::{RunFiles, Store};
 pub(crate) use summary::{bounds_table, flow_rows, links_table, summary_table};
 
-/// Raised whenever a field changes its meaning or goes; new fields do not raise it.
+/// Increases when a field changes its meaning or is removed. New fields do not increase it.
 pub(crate) const SCHEMA: u32 = 1;
 
 /// The one object that `--json` prints.
@@ -29,7 +30,7 @@ pub(crate) struct Results {
     pub(crate) runs: Vec<Run>,
 }
 
-/// One variant, executed with one seed.
+/// The results of one variant with one seed.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Run {
     pub(crate) variant: String,
@@ -40,12 +41,12 @@ pub(crate) struct Run {
     pub(crate) links: BTreeMap<String, LinkResult>,
     /// Empty without a gateway.
     pub(crate) gateway: GatewayResult,
-    /// Of delivered downlink packets: queue of the radio link and gateway together.
+    /// Delay of delivered downlink packets in the radio link's queue and the gateway together.
     pub(crate) path_delay_ms: Percentiles,
-    /// Between bulk downloads while all of them were active; absent with fewer than two.
+    /// Fairness between bulk downloads while all of them were active; absent with fewer than two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fairness: Option<Fairness>,
-    /// What the radio downlink's schedule changed, and how soon the run followed.
+    /// Changes of the radio downlink's schedule, and how soon the run followed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) changes: Vec<Change>,
     /// The slowest of `changes`.
@@ -53,7 +54,7 @@ pub(crate) struct Run {
     pub(crate) rate_settled_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) delay_settled_s: Option<f64>,
-    /// What a sender that knows everything could reach on the radio downlink.
+    /// What an ideal sender could reach on the radio downlink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) oracle: Option<OracleResult>,
 }
@@ -61,9 +62,9 @@ pub(crate) struct Run {
 /// One transfer.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct FlowResult {
-    /// As in the scenario.
+    /// The name in the scenario.
     pub(crate) name: String,
-    /// From 0, among those of that name.
+    /// Counts from 0 among flows of the same name.
     pub(crate) index: u32,
     pub(crate) protocol: Protocol,
     pub(crate) direction: Direction,
@@ -72,7 +73,7 @@ pub(crate) struct FlowResult {
     pub(crate) start_s: f64,
     /// Payload that the receiver got.
     pub(crate) bytes: u64,
-    /// Payload from the first SYN to the last byte.
+    /// Rate of the payload, from the first SYN to the last byte.
     pub(crate) goodput_mbps: f64,
     /// From the first SYN to the last byte; null unless completed. For a flow without size, the end of the run completes it.
     pub(crate) completion_s: Option<f64>,
@@ -82,14 +83,14 @@ pub(crate) struct FlowResult {
     /// As the sender's kernel measured it.
     pub(crate) rtt_ms: Percentiles,
     pub(crate) completed: bool,
-    /// The receiver's bytes have the hash of those that were to be sent.
+    /// True if the received bytes have the hash of the bytes to be sent.
     pub(crate) sha256_ok: bool,
-    /// The longest stretch in which less than 10 % of the link's rate arrived.
+    /// The longest time in which less than 10 % of the link's rate arrived.
     pub(crate) longest_gap_s: f64,
-    /// From the return of a reader that paused until the radio link delivered to it again.
+    /// Time from when a paused reader returns until the radio link delivers to it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resumed_s: Option<f64>,
-    /// Why it did not complete.
+    /// Why the flow did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
 }
@@ -99,27 +100,27 @@ pub(crate) struct FlowResult {
 pub(crate) struct LinkResult {
     /// Share of the link's capacity that carried packets; null for a link without limit.
     pub(crate) utilization: Option<f64>,
-    /// What the rate process could have carried.
+    /// The rate that the rate process could have carried.
     pub(crate) capacity_mbps: Option<f64>,
     pub(crate) queue_delay_ms: Percentiles,
     pub(crate) drops: u64,
     pub(crate) drops_by_cause: BTreeMap<String, u64>,
-    /// Packets marked by queue management; left out where there are none.
+    /// Packets marked by queue management; absent if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) marks: u64,
     pub(crate) delivered_packets: u64,
     pub(crate) delivered_bytes: u64,
 }
 
-/// The gateway's own account.
+/// The gateway's own results.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct GatewayResult {
-    /// Time that a packet spent in the gateway.
+    /// Time that packets spent in the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sojourn_ms: Option<Percentiles>,
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub(crate) counters: serde_json::Map<String, serde_json::Value>,
-    /// What befell it, and how long the flows stood still then.
+    /// Events of the gateway's life, and how long the flows stood still after each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) events: Vec<EventResult>,
 }
@@ -128,23 +129,24 @@ pub(crate) struct GatewayResult {
 pub(crate) struct EventResult {
     pub(crate) at_s: f64,
     pub(crate) action: EventAction,
-    /// Until data arrived again.
+    /// Time until data arrived again.
     pub(crate) gap_s: Option<f64>,
 }
 
-/// A change of the radio downlink's rate or round trip.
+/// A change of the radio downlink's rate or round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Change {
     pub(crate) at_s: f64,
-    /// Until half a second began in which 95 % of the new rate arrived; until the next change if none did; null without limit.
+    /// Time until the begin of half a second in which 95 % of the new rate arrived. If there is none, time until the
+    /// next change; null without a limit.
     pub(crate) rate_settled_s: Option<f64>,
-    /// Until the path's delay stayed below 200 ms.
+    /// Time until the path's delay stayed below 200 ms.
     pub(crate) delay_settled_s: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct OracleResult {
-    /// Payload, from the first SYN on.
+    /// Rate of the payload, from the first SYN on.
     pub(crate) goodput_mbps: f64,
     pub(crate) path_delay_p95_ms: f64,
 }
@@ -155,9 +157,9 @@ pub(crate) struct Fairness {
     pub(crate) jain_1s: f64,
     pub(crate) jain_100ms: f64,
     pub(crate) jain_10ms: f64,
-    /// Bytes per weight of each flow over those of the first.
+    /// Bytes per weight of each flow, relative to the first flow.
     pub(crate) ratios: Vec<f64>,
-    /// When all flows were active.
+    /// Begin of the time in which all flows were active.
     pub(crate) from_s: f64,
     pub(crate) to_s: f64,
 }

@@ -1,4 +1,4 @@
-//! `paceline run`: every variant of a scenario, with every seed, on the lab, in the simulator, or both.
+//! `paceline run`: every variant of a scenario, with every seed, in the lab, in the simulator, or in both.
 
 mod collect;
 mod difference;
@@ -46,7 +46,7 @@ pub(crate) fn links_table(directions: &[DirectionReport], duration: Duration) ->
     crate::result::links_table(&links)
 }
 
-/// Runs the variants where they are asked for, prints the results, and judges the bounds.
+/// Runs the variants at the requested places, prints the results, and judges the bounds.
 pub(crate) fn command(options: &RunOptions) -> Result<()> {
     let file = load_file(&options.scenario, options.of.duration)?;
     let variants = select(&file, &options.of.only)?;
@@ -91,7 +91,7 @@ impl Place {
         }
     }
 
-    /// Whether the variant can run there.
+    /// Returns an error if the variant cannot run here.
     pub(crate) fn check(self, variant: &Variant, folder: &Path) -> Result<()> {
         if self == Place::Sim {
             return sim::check(variant, folder);
@@ -119,7 +119,7 @@ impl Place {
         }
     }
 
-    /// The variant as it is kept: what was simulated is no result of the lab.
+    /// Returns the variant as it is stored. A mark keeps a simulated run from counting as a result of the lab.
     pub(crate) fn settings_of(self, variant: &Variant) -> Variant {
         let mut variant = variant.clone();
         if self == Place::Sim {
@@ -128,13 +128,13 @@ impl Place {
         variant
     }
 
-    /// Runs at the same time.
+    /// The number of parallel runs.
     pub(crate) fn threads(self, wanted: Option<u32>) -> u32 {
         wanted.unwrap_or_else(|| if self == Place::Sim { cores() } else { 1 })
     }
 }
 
-/// What one place yielded.
+/// The results of one place.
 struct Done {
     place: Place,
     store: Store,
@@ -190,21 +190,21 @@ fn run_place(
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch<'a> {
     pub(crate) place: Place,
-    /// Where trace files are.
+    /// The folder of trace files.
     pub(crate) folder: &'a Path,
     pub(crate) store: &'a Store,
-    /// Runs at the same time.
+    /// The number of parallel runs.
     pub(crate) threads: u32,
-    /// Whether time series are written.
+    /// True if time series are written.
     pub(crate) series: bool,
-    /// Whether runs are done again that are there.
+    /// True if stored runs are repeated.
     pub(crate) fresh: bool,
-    /// Without a progress bar.
+    /// True without a progress bar.
     pub(crate) quiet: bool,
 }
 
 impl Batch<'_> {
-    /// Runs `jobs` in order, several at a time, and returns all results in the order of the jobs' variants, and failures.
+    /// Runs `jobs` in order, several at a time. Returns all results in the order of the jobs, and the failures.
     pub(crate) fn run_all(&self, jobs: &[Job<'_>]) -> Result<(Vec<Run>, Vec<String>)> {
         let (mut done, mut todo) = (Vec::new(), Vec::new());
         for job in jobs {
@@ -239,7 +239,8 @@ impl Batch<'_> {
         Ok((done, failures.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// One run; `None` where it failed for a reason of its own. Bad input, missing privilege and Ctrl-C concern every run.
+    /// Executes one run; `None` if only this run failed. Bad input, missing privilege and Ctrl-C concern every run, so
+    /// they are errors.
     fn work(&self, job: &Job<'_>, bar: &ProgressBar, failures: &Mutex<Vec<String>>) -> Result<Option<Run>> {
         bar.set_message(format!("{} seed {}", job.variant.name, job.seed));
         let watch = Ticks { bar, shown: Mutex::new(0), length: ticks(job, self.place) };
@@ -270,7 +271,7 @@ impl Batch<'_> {
     }
 }
 
-/// One run to be done.
+/// One run to execute.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) variant: &'a Variant,
@@ -355,7 +356,7 @@ fn judge(file: &ScenarioFile, done: &[Done], options: &RunOptions) -> Result<()>
     Ok(())
 }
 
-/// Moves the bar as a run goes on, never beyond what the run was expected to take.
+/// Moves the bar during a run, but never beyond the expected end of the run.
 struct Ticks<'a> {
     bar: &'a ProgressBar,
     shown: Mutex<u64>,
@@ -387,5 +388,5 @@ fn ticks(job: &Job<'_>, place: Place) -> u64 {
 }
 
 const TICKS_PER_S: f64 = 10.0;
-/// What a run in the lab takes besides its duration, for the estimate.
+/// Time that a run in the lab needs besides its duration, for the estimate.
 const SET_UP_S: f64 = 1.0;

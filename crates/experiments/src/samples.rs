@@ -1,12 +1,12 @@
-//! Cells of the generated pages, run anew by `make test`: a page that is older than the code that made it turns red.
+//! Cells of the generated pages, repeated by `make test`. The test fails if a page is older than the code that made it.
 //!
-//! docs/samples holds for each page some cheap runs and what they yielded, to the bit. Every commit draws others of them by its
-//! hash, so that within some commits all have been looked at. After a change that is meant to change them:
+//! docs/samples holds some cheap runs of each page with their results, to the bit. Every commit draws other samples by
+//! its hash, so that some commits together cover all of them. After a change that is meant to change results, run this:
 //!
 //!     PACELINE_RENEW_SAMPLES=1 cargo test -p paceline-experiments samples
 //!
-//! and the pages are made anew, too. Not sampled: docs/evidence/compare.md, whose traces are not in the repository, and docs/evidence/results.md, whose
-//! kernel is not the simulator's.
+//! Then generate the pages again, too. Two pages have no samples. The traces of docs/evidence/compare.md are not in the
+//! repository, and docs/evidence/results.md uses another kernel than the simulator.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,19 +23,19 @@ use crate::run::lab::Watch;
 use crate::run::sim;
 use crate::scenario::{ScenarioFile, Variant, load_file, parse};
 
-/// One run of a page, under a name.
+/// A named run of a page.
 pub(crate) struct Cell {
     pub(crate) key: String,
     pub(crate) run: Box<dyn Fn() -> Values + Send + Sync>,
 }
 
-/// Of each page in one run of the tests.
+/// The number of samples drawn of each page in one run of the tests.
 const DRAWN: usize = 2;
-/// Kept of each page.
+/// The number of samples stored of each page.
 const KEPT: usize = 6;
-/// Tried for them.
+/// The number of cells tried for them.
 const TRIED: usize = 10;
-/// What takes longer is left to those who make the page.
+/// Cells that take longer are not sampled.
 const SECONDS_MAX: f64 = 1.2;
 
 struct Nobody;
@@ -48,7 +48,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every page that the simulator makes, with all cells of seed 1.
+/// Every page that the simulator makes, with all its cells of seed 1.
 fn pages() -> Vec<(&'static str, Vec<Cell>)> {
     let mut pages = crate::reproduce::sampled();
     pages.push(("accelerator", of_scenarios("scenarios/accelerator", None)));
@@ -59,7 +59,7 @@ fn pages() -> Vec<(&'static str, Vec<Cell>)> {
     pages
 }
 
-/// All variants of a folder's scenarios that the simulator runs without traces of other repositories.
+/// All variants of a folder's scenarios that the simulator can run without recorded traces.
 fn of_scenarios(folder: &'static str, profile: Option<Profile>) -> Vec<Cell> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -72,7 +72,7 @@ fn of_scenarios(folder: &'static str, profile: Option<Profile>) -> Vec<Cell> {
             if let Some(profile) = profile {
                 variant.scenario.gateway.profile = profile;
             }
-            // Recorded traces lie beside the repository, if anywhere.
+            // Recorded traces, if present, lie beside the repository.
             if !variant.settings.contains("../shared") && sim::check(&variant, &traces).is_ok() {
                 cells.push(of_variant(format!("{name} {}", variant.name), variant, traces.clone()));
             }
@@ -97,7 +97,7 @@ fn of_map(index: u32) -> Cell {
     Cell { key: format!("path {index}"), run: Box::new(run) }
 }
 
-/// What pages show of a run, and what tells more.
+/// The numbers that pages show of a run, and some others.
 fn values(run: &Run) -> Values {
     let mut values = Values::new();
     for (n, flow) in run.flows.iter().enumerate() {
@@ -124,7 +124,8 @@ fn hash(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What draws the cells: the commit, or where there is none, as in an archive of the sources, all files of the crates.
+/// The seed that draws the cells: the commit's hash. Without a commit, as in a source archive, the hash of all source
+/// files.
 fn seed() -> u64 {
     let head = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root()).output();
     match head {
@@ -149,14 +150,14 @@ fn tree(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all
 }
 
-/// What differs from the line that is kept; nothing when it is equal to the bit.
+/// Describes the difference to the stored line; `None` if they are equal to the bit.
 fn difference(page: &str, kept: &str, cell: Option<&Cell>) -> Option<String> {
     let Some(cell) = cell else { return Some(format!("{page}: no such cell any more: {kept}")) };
     let now = line(&cell.key, &(cell.run)());
     (now != kept).then(|| format!("{page}: kept {kept}\n    now {now}"))
 }
 
-/// Does `work` with every item, on all cores.
+/// Runs `work` on every item, on all cores.
 fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
@@ -189,7 +190,7 @@ fn renew(page: &str, mut cells: Vec<Cell>) {
     std::fs::write(file(page), lines.join("\n") + "\n").unwrap();
 }
 
-/// Of every page some cells, other ones for each commit.
+/// Checks some cells of every page, different ones for each commit.
 #[test]
 fn cells_of_every_page_are_what_the_code_makes_of_them() {
     if std::env::var_os("PACELINE_RENEW_SAMPLES").is_some() {
@@ -203,7 +204,7 @@ fn cells_of_every_page_are_what_the_code_makes_of_them() {
         let mut kept: Vec<String> = text.lines().map(Into::into).collect();
         assert!(!kept.is_empty(), "{page}: no samples");
         kept.sort_by_key(|line| hash((seed, line)));
-        // A cell may stand in two tables of a page.
+        // A cell may occur in two tables of a page.
         kept.dedup();
         let mut by_key: BTreeMap<String, Cell> =
             cells.into_iter().map(|cell| (cell.key.clone(), cell)).collect();
@@ -220,7 +221,7 @@ fn cells_of_every_page_are_what_the_code_makes_of_them() {
     assert!(found.is_empty(), "older than the code (see the head of {}):\n{}", file!(), found.join("\n"));
 }
 
-/// A constant that changed (here lambda, 3 to 3.01) is seen in a cell, and so are a last bit and a cell that is gone.
+/// A changed constant (here lambda, 3 to 3.01) changes a cell. A changed last bit and a missing cell show, too.
 #[test]
 fn what_is_not_equal_to_the_bit_is_red() {
     use paceline_sim::reproduce::drwa::{Experiment, Network, Window};
@@ -244,7 +245,7 @@ fn what_is_not_equal_to_the_bit_is_red() {
     assert_ne!(of(one), of(next));
 }
 
-/// Without a repository the tree decides, and another file makes another choice.
+/// Without a repository the source files determine the seed, and a changed file changes it.
 #[test]
 fn a_tree_without_commits_has_a_seed_of_its_own() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What an experiment is: hosts, gateway, links, flows, what is varied, how often it is repeated. docs/reference/scenario.md documents
-//! every key. Nothing here knows where the experiment runs.
+//! The description of an experiment: hosts, gateway, links, flows, variations and repetitions.
+//! docs/reference/scenario.md documents every key. This module does not know where the experiment runs.
 
 mod check;
 mod flow;
@@ -35,7 +35,7 @@ pub(crate) struct Scenario {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) title: String,
-    /// Of one run, from its first flow's start.
+    /// Duration of one run, from its first flow's start.
     pub(crate) duration: Time,
     #[serde(default = "one")]
     pub(crate) runs: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Scenario {
     pub(crate) client: Client,
     #[serde(default)]
     pub(crate) gateway: Gateway,
-    /// In place of `wired` and `radio`.
+    /// Replaces `wired` and `radio`.
     pub(crate) topology: Option<Topology>,
     #[serde(default)]
     pub(crate) wired: Path,
@@ -65,7 +65,7 @@ pub(crate) struct Scenario {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Server {
     pub(crate) congestion_control: String,
-    /// The kernel's own (200 ms) when absent.
+    /// The kernel's default (200 ms) if absent.
     pub(crate) rto_min: Option<Time>,
     pub(crate) tail_loss_probe: bool,
     /// Upper end of the send buffer's autotuning.
@@ -76,7 +76,7 @@ pub(crate) struct Server {
 
 impl Default for Server {
     fn default() -> Self {
-        // 16 MB: never the limit on any link of the scenarios, so that a result shows the window and not the buffer.
+        // 16 MB never limits on any link of the scenarios, so results show the window and not the buffer.
         Server {
             congestion_control: "cubic".into(),
             rto_min: None,
@@ -92,16 +92,16 @@ impl Default for Server {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Client {
     pub(crate) congestion_control: String,
-    /// A fixed window, or autotuned when absent.
+    /// Size of a fixed window; autotuned if absent.
     pub(crate) receive_buffer: Option<Size>,
     /// Upper end of the autotuning.
     pub(crate) receive_buffer_max: Size,
     pub(crate) window_scaling: bool,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
-    /// How fast the application reads; as fast as data comes when absent.
+    /// Rate at which the application reads; unlimited if absent.
     pub(crate) read_rate: Option<Rate>,
-    /// When the application stops reading.
+    /// Time in which the application does not read.
     pub(crate) read_pause: Option<Span>,
     /// Algorithms of the simulator's endpoint.
     pub(crate) tcp: Tcp,
@@ -123,7 +123,7 @@ impl Default for Client {
     }
 }
 
-/// A stretch of a run.
+/// A part of a run.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Span {
@@ -133,7 +133,7 @@ pub(crate) struct Span {
 }
 
 impl Scenario {
-    /// When the last flow is given up as hung: no transfer of any scenario lasts longer than this unless it stands still.
+    /// Time until the last flow counts as hung. Any transfer that makes progress ends sooner.
     pub(crate) fn patience(&self) -> Time {
         Time::from_millis((self.duration.seconds() * 3000.0) as u64 + 30_000)
     }

@@ -1,4 +1,4 @@
-//! `paceline sweep`: a scenario over lists and ranges of its keys, in the simulator.
+//! `paceline sweep`: runs a scenario over lists and ranges of its keys, in the simulator.
 
 mod columns;
 mod means;
@@ -18,7 +18,7 @@ use columns::Columns;
 use means::Means;
 use values::Dimension;
 
-/// Runs every combination, and prints and keeps the means.
+/// Runs every combination, then prints and stores the means.
 pub(crate) fn command(options: &SweepOptions) -> Result<()> {
     let dimensions: Vec<Dimension> =
         options.vary.iter().map(|text| Dimension::parse(text)).collect::<Result<_>>()?;
@@ -72,7 +72,7 @@ fn write_both(columns: &Columns, folder: &Path, name: &str) -> Result<()> {
     columns.write_parquet(&path)
 }
 
-/// What each dimension of the command line is in the variant of that name: the last changes fastest.
+/// Returns the values of the command line's dimensions in the variant of that name. The last dimension changes fastest.
 fn chosen(file: &ScenarioFile, dimensions: &[Dimension], variant: &str) -> Vec<String> {
     let mut rest = file.variants.iter().position(|other| other.name == variant).unwrap_or(0);
     let mut values: Vec<String> = dimensions

@@ -1,4 +1,4 @@
-//! `paceline trace`: look at, make, convert and draw traces of link rates.
+//! `paceline trace`: inspects, generates, converts and draws traces of link rates.
 
 use std::fmt;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::options::{TraceCommand, TraceConvert, TraceGenerate, TraceInput, Trac
 use crate::output::say;
 use crate::plot::{self, Line, Panel};
 
-/// Does the task.
+/// Runs the task.
 pub(crate) fn command(command: &TraceCommand) -> Result<()> {
     match command {
         TraceCommand::Info(input) => info(input),

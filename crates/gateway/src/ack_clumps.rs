@@ -1,22 +1,23 @@
-//! What ACKs that come in clumps do not tell: what has arrived since the last of them.
+//! Data that has arrived since the last clump of ACKs, and that no ACK reports yet.
 //!
-//! Beside an upload ACKs wait on the uplink behind its packets, one of which takes 100 ms at 0.12 Mbit/s, and then come together. Until the
-//! next clump the link goes on carrying what is outstanding. Taken for outstanding still, it left the link idle in each gap: downloads beside
-//! an upload had .90 to .98 of what they have without a bound.
+//! During an upload, ACKs wait on the uplink behind its packets and then arrive together. One such packet takes 100 ms
+//! at 0.12 Mbit/s. Until the next clump the link keeps carrying outstanding data. Without this estimate the data still
+//! counted as outstanding, and the link was idle in each gap. Downloads during an upload then had .90 to .98 of their
+//! throughput without a bound.
 
 use paceline_tcp::WindowedMax;
 use paceline_wire::{Duration, Instant};
 
-/// Our choice: an uplink that has been free for so long lets ACKs through as they come.
+/// Our choice: an uplink that has been free for this long passes ACKs as they come.
 const WINDOW: Duration = Duration::from_secs(1);
-/// Our choice: shorter is the client's clock or the radio's scheduler, no packet in front of an ACK.
+/// Our choice: a shorter gap comes from the client's clock or the radio's scheduler, not from a packet before an ACK.
 const CLUMP_MIN: Duration = Duration::from_millis(5);
 
-/// How long ACKs of one subscriber stay away because they wait on the uplink.
+/// The gaps between one subscriber's ACKs that come from waiting on the uplink.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct AckClumps {
     reported_at: Instant,
-    /// Of the gaps between ACKs, in nanoseconds: as much as the ACK at the end had waited.
+    /// Longest gap between ACKs in nanoseconds, each counted at most as long as the ACK at its end had waited.
     gap: WindowedMax,
 }
 
@@ -27,18 +28,18 @@ impl Default for AckClumps {
 }
 
 impl AckClumps {
-    /// An ACK came, which had waited on the uplink for `uplink`.
+    /// Takes an ACK that had waited on the uplink for `uplink`.
     pub(crate) fn on_ack(&mut self, now: Instant, uplink: Duration) {
         let since = now.saturating_since(core::mem::replace(&mut self.reported_at, now));
         self.gap.update(WINDOW.as_nanos(), now.as_nanos(), since.min(uplink).as_nanos());
     }
 
-    /// For so long since the last ACK the link has carried what is outstanding, though nothing tells it yet.
+    /// Returns how long the link has carried outstanding data since the last ACK without an ACK that reports it.
     pub(crate) fn untold(&self, now: Instant) -> Duration {
         now.saturating_since(self.reported_at).min(self.longest())
     }
 
-    /// `time` from now on what is outstanding will still be carried untold.
+    /// True if `time` from now the link still carries outstanding data that no ACK reports yet.
     pub(crate) fn lasts(&self, now: Instant, time: Duration) -> bool {
         now + time <= self.reported_at + self.longest()
     }
@@ -64,7 +65,7 @@ mod tests {
     #[test]
     fn a_gap_counts_as_far_as_acks_waited() {
         let mut clumps = AckClumps::default();
-        // A clump each 100 ms, of which the first ACK waited longest.
+        // A clump every 100 ms. Its first ACK waited longest.
         for clump in 0..5 {
             for ack in 0..10 {
                 clumps.on_ack(at(100 * clump + ack), ms(90 - 9 * ack));
@@ -80,7 +81,7 @@ mod tests {
         let mut clumps = AckClumps::default();
         (0..100).for_each(|ack| clumps.on_ack(at(ack * 50), ms(2)));
         assert_eq!(clumps.untold(at(5_000)), Duration::ZERO);
-        // A link that stood still: the ACK after it has waited for nothing.
+        // The link stood still. The ACK after that did not wait on the uplink.
         clumps.on_ack(at(6_000), ms(0));
         assert_eq!(clumps.untold(at(6_500)), Duration::ZERO);
     }

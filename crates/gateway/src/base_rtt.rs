@@ -1,27 +1,29 @@
-//! The round trip of a subscriber without a bound, kept free of the queue that the schedule builds.
+//! The shortest round trip of a subscriber without a bound, free of the schedule's own queue.
 //!
-//! The schedule lets a window more be on its way than the link holds, so the shortest round trip of the last seconds has that queue in it,
-//! and a schedule by it lets a window more wait each time: 17 KB every 10 s, without end. So a queue that hides the shortest is drained now
-//! and then, as the bound does and BBR does (draft-ietf-ccwg-bbr, Section 4.3.4).
+//! The schedule lets a window more be in flight than the link holds. So the shortest round trip of the last seconds
+//! includes that queue. A schedule by it lets a window more wait each time: 17 KB every 10 s, without end. So a drain
+//! removes the queue from time to time, as the bound and BBR do (draft-ietf-ccwg-bbr, Section 4.3.4).
 
 use paceline_wire::{Duration, Instant};
 
 use crate::baseline::Baseline;
 
-/// A shortest round trip that was not seen for so long may be out of date (draft-ietf-ccwg-bbr, Section 2.13: MinRTTFilterLen).
+/// A shortest round trip not seen for this time may be out of date (draft-ietf-ccwg-bbr, Section 2.13:
+/// MinRTTFilterLen).
 pub(crate) const WINDOW: Duration = Duration::from_secs(10);
 
-/// Our choice: three quarters of what the path holds leave no queue, and the link idle for less than a round trip.
+/// Our choice: with three quarters of what the path holds no queue is left, and the link is idle for less than a round
+/// trip.
 const DRAIN_NUM: u64 = 3;
 const DRAIN_DEN: u64 = 4;
 
-/// Of one subscriber.
+/// State of one subscriber.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct BaseRtt {
     baseline: Baseline,
-    /// When the shortest was last seen or looked for.
+    /// When the shortest round trip was last seen, or a drain for it began.
     seen: Instant,
-    /// May be outstanding during a drain.
+    /// Bytes that may be outstanding during a drain.
     limit: u64,
     /// The newest round trip, and when it was measured.
     #[serde(default)]
@@ -45,13 +47,13 @@ impl BaseRtt {
         self.baseline.rtt_min()
     }
 
-    /// Bytes that may be outstanding; `u64::MAX` but for a drain.
+    /// Bytes that may be outstanding; `u64::MAX` except during a drain.
     pub(crate) fn limit(&self) -> u64 {
         if self.baseline.draining() { self.limit } else { u64::MAX }
     }
 
-    /// A packet that left `rtt` ago was reported, and `outstanding` bytes are on their way; `scheduled` says that the schedule may have
-    /// built a queue, and can drain it.
+    /// Handles the report of a packet sent `rtt` ago, with `outstanding` bytes in flight. `scheduled`: the schedule may
+    /// have built a queue and can drain it.
     pub(crate) fn on_rtt(&mut self, now: Instant, rtt: Duration, outstanding: u64, scheduled: bool) {
         self.sampled = (rtt, now);
         let Some(before) = self.baseline.rtt_min() else {
@@ -74,8 +76,9 @@ impl BaseRtt {
         self.baseline.on_drain(now, rtt, outstanding, self.limit);
     }
 
-    /// A report came without a round trip, as all do while only what was lost is on its way (RFC 6298, Section 3). Our choice: a drain that measured none
-    /// for two round trips is given up. It could hold a flow to one packet in a round trip: .06 of 2.6 Mbit/s for 130 s (long seed 1000716).
+    /// Handles a report without a round trip, as all are while only retransmissions are in flight (RFC 6298,
+    /// Section 3). Our choice: a drain ends after two round trips without a measurement. Otherwise it could hold a flow
+    /// to one packet in a round trip: .06 of 2.6 Mbit/s for 130 s (long seed 1000716).
     pub(crate) fn on_unmeasured(&mut self, now: Instant) {
         let (rtt, at) = self.sampled;
         if now.saturating_since(at) > rtt * 2 {
@@ -90,7 +93,8 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// A schedule that lets 20 KB more than the path holds be on its way, as it knows the path; 1 MB/s. Returns the last round trip.
+    /// Runs a schedule at 1 MB/s that lets 20 KB more be in flight than the known path holds. Returns the last round
+    /// trip.
     fn run(base_rtt: &mut BaseRtt, from_s: u64, to_s: u64, path: Duration) -> Duration {
         let mut rtt = path;
         for ms in (from_s * 1_000..to_s * 1_000).step_by(10) {

@@ -2,29 +2,30 @@
 
 use paceline_wire::{Duration, Instant};
 
-/// Rounds in a row that are longer than the target explains, before a drain.
+/// Number of successive rounds beyond half of the margin that start a drain.
 const LONG_ROUNDS: u32 = 20;
-/// The same, longer than even the bound explains; or as long as each other, while the link carries less than of late.
+/// Number of successive rounds beyond the bound that start a drain; also of equal rounds while the link carries less.
 const UNEXPLAINED_ROUNDS: u32 = 8;
-/// The same, when all are as long as each other: a queue varies, a path does not.
+/// Number of successive equal rounds beyond the bound that start a drain: a queue varies, a path does not.
 const FLAT_ROUNDS: u32 = 4;
-/// The same, four times as long: no need to drain.
+/// Number of successive varying rounds above four times the target that show another sender's queue without a drain.
 const FAR_ROUNDS: u32 = 2;
-/// Our choice: round trips between two drains for a closer look, at least. One takes two or three, of somewhat less than the link carries.
+/// Our choice: least number of round trips between two drains for a closer look. A drain costs a part of the rate for
+/// two or three round trips.
 const DRAIN_EVERY: u64 = 100;
-/// Packets of a round that a drain listens to.
+/// Number of packets of a round that a drain measures.
 const LISTEN_SAMPLES: u32 = 4;
-/// Rounds more that it listens to while they get shorter.
+/// Number of further rounds that it measures while round trips fall.
 const LISTEN_MORE: u32 = 3;
-/// A second rise in this time is no second hand-over.
+/// A second rise within this time is not taken for a second hand-over.
 const RAISE_AGAIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 enum Phase {
     Watch,
-    /// Waits until little enough is outstanding.
+    /// Waits until few enough bytes are outstanding.
     Lower,
-    /// Listens to packets sent since then, which found no queue of ours.
+    /// Measures packets sent since then, which met no queue of ours.
     Listen {
         since: Instant,
         samples: u32,
@@ -39,39 +40,40 @@ enum Phase {
 pub(crate) struct Round {
     /// It was longer than the bound explains.
     pub(crate) unexplained: bool,
-    /// It and those before were so long that it takes somebody else's queue.
+    /// Only another sender's queue explains this and the previous rounds.
     pub(crate) occupied: bool,
 }
 
-/// What a finished drain found.
+/// Result of a finished drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drained {
-    /// The round-trip time that was known, about.
+    /// About the known round-trip time.
     Confirmed,
-    /// A longer path. `queued`: a queue stood before that, as where the link has become slower, too.
+    /// A longer path. `queued`: a queue stood before the drain, as when the link has become slower too.
     Longer { queued: bool },
-    /// A round trip that is longer and varies: somebody else's queue, it seems.
+    /// A longer round trip that varies or is the second rise: probably another sender's queue.
     Occupied,
 }
 
-/// What a round trip should be, at most.
+/// The longest round trips to expect, and the state of the link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
-    /// With the target alone.
+    /// Longest round trip with a queue as long as the target.
     pub(crate) target: Duration,
-    /// With all that the bound allows.
+    /// Longest round trip with everything in flight that the bound allows.
     pub(crate) bound: Duration,
-    /// The link carries less than it did of late, as it does on a longer path.
+    /// The link carries less than recently, as it does on a longer path.
     pub(crate) slower: bool,
-    /// So little is outstanding, and of its own accord, that no queue of ours is left.
+    /// So few bytes are outstanding that no queue of ours is left.
     pub(crate) drained: bool,
 }
 
-/// The smallest round-trip time.
+/// Tracks the smallest round-trip time.
 ///
-/// A standing queue hides the minimum, so a minimum that was not seen for `window` is refreshed by a drain: what is
-/// outstanding goes down below rate x rtt_min until packets sent at that level return. Only a drain raises the minimum. It
-/// also runs early when rounds stay longer than expected, as after a hand-over, and where a server leaves that little outstanding by itself.
+/// A standing queue hides the minimum. If it was not seen for `window`, a drain refreshes it. The bytes outstanding go
+/// below rate x rtt_min until packets sent at that level return. Only a drain raises the minimum. A drain starts early
+/// if rounds stay longer than expected, as after a hand-over. It also starts where a server itself leaves that few
+/// bytes outstanding.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Baseline {
     window: Duration,
@@ -90,18 +92,18 @@ pub(crate) struct Baseline {
     /// The longest round since the minimum was seen.
     #[serde(default)]
     longest: Duration,
-    /// Packets sent until then belong to a drain.
+    /// Packets sent before this time belong to a drain.
     drained: Instant,
-    /// The minimum as it was when the last drain began.
+    /// Minimum at the start of the last drain.
     #[serde(default)]
     before: Duration,
-    /// When a longer path was last taken for true, and how long it was.
+    /// Time of the last rise that a drain found, and the last round-trip time accepted as a longer path.
     raised: Option<Instant>,
     #[serde(default)]
     raised_to: Duration,
     /// The drain only refreshes the minimum, or uses a pause of the server's.
     routine: bool,
-    /// The next drain decides alone.
+    /// The result of the next drain is accepted, up to four times the minimum.
     trusted: bool,
 }
 
@@ -134,28 +136,28 @@ impl Baseline {
         self.min
     }
 
-    /// True while less than the bound is wanted.
+    /// True during a drain.
     pub(crate) fn draining(&self) -> bool {
         self.phase != Phase::Watch
     }
 
-    /// True for packets whose rate says what a drain allowed.
+    /// True for a packet of a drain, which limits its delivery rate.
     pub(crate) fn in_drain(&self, sent: Instant) -> bool {
         self.draining() || sent < self.drained
     }
 
-    /// Nobody else is there: what the next drain finds is the path.
+    /// No other sender is left: starts a drain that finds the path.
     pub(crate) fn alone(&mut self) {
         self.trusted = true;
         self.phase = Phase::Lower;
     }
 
-    /// Nothing measures a round trip: there is nothing to listen to.
+    /// Ends a drain, because nothing measures a round trip.
     pub(crate) fn give_up_drain(&mut self) {
         self.phase = Phase::Watch;
     }
 
-    /// A packet sent `rtt` ago was reported at `now`; `held` says that no more than the bound is outstanding.
+    /// Handles the report at `now` of a packet sent `rtt` ago. `held`: no more than the bound is outstanding.
     pub(crate) fn on_rtt(
         &mut self,
         now: Instant,
@@ -165,8 +167,9 @@ impl Baseline {
         held: bool,
     ) -> Option<Round> {
         let min = self.min.map_or(rtt, |min| min.min(rtt));
-        // Our choice: within a sixteenth of the minimum counts as having seen it, jitter hides the rest. Where a queue of our own, which is as
-        // long as the target, would hide there, too, it has to be seen more closely now and then.
+        // Our choice: a round trip within a sixteenth above the minimum counts as the minimum, because jitter hides
+        // smaller differences. A queue of our own, as long as the target, may hide there too. So the minimum must be
+        // seen more closely from time to time.
         if rtt <= min + min / 16 {
             self.seen = now;
         }
@@ -174,7 +177,7 @@ impl Baseline {
             self.seen_closely = now;
         }
         if min < self.raised_to - self.raised_to / 16 {
-            // That hand-over is undone: the next one is not its repetition.
+            // The path is short again, so the next rise is a new hand-over.
             self.raised = None;
         }
         self.min = Some(min);
@@ -188,8 +191,8 @@ impl Baseline {
         self.round_min = Duration::MAX;
         let expected = expected?;
         let unexplained = self.judge(min, expected, held);
-        // Our choice: what was taken for a longer path is looked at as soon as any minimum is refreshed. It may have been a queue after all, and
-        // some of that hides for a minute otherwise.
+        // Our choice: after a rise the closer look is due as soon as any refresh. The longer path may have been a
+        // queue, and part of that would otherwise hide for a minute.
         let rounds = self.min.unwrap_or_default() * DRAIN_EVERY;
         let closely = if self.raised.is_some() { self.window } else { self.window.max(rounds) };
         let stale = now.saturating_since(self.seen) > self.window
@@ -198,7 +201,8 @@ impl Baseline {
             || expected.slower && self.flat >= UNEXPLAINED_ROUNDS
             || self.unexplained >= UNEXPLAINED_ROUNDS
             || self.long >= LONG_ROUNDS;
-        // Our choice: as BBR does, which looks for its own shortest round trip then (draft-ietf-ccwg-bbr, Section 4.3.4).
+        // Our choice: a drain also uses a pause of the server. BBR pauses to measure its shortest round trip
+        // (draft-ietf-ccwg-bbr, Section 4.3.4).
         let free = expected.drained && self.flat > 0;
         if self.phase == Phase::Watch && (stale || longer || free) {
             self.phase = Phase::Lower;
@@ -218,7 +222,8 @@ impl Baseline {
         self.long = if held && min > longest { self.long + 1 } else { 0 };
         let weight = (min.as_nanos() / expected.bound.as_nanos().max(1)).clamp(1, 4) as u32;
         self.unexplained = if unexplained { self.unexplained + weight } else { 0 };
-        // Whatever is outstanding: on a path that has become longer that is more than a limit which follows the rate allows, for six rounds and more.
+        // `held` does not matter here. On a path that has become longer, more than the limit is outstanding for six
+        // rounds or more, because the limit follows the rate down.
         if min > expected.target && min.abs_diff(self.level) <= min / 16 {
             self.flat += 1;
         } else {
@@ -258,13 +263,14 @@ impl Baseline {
                 let found = *min;
                 let above = found.saturating_sub(self.min.unwrap_or(found)) > found / 16;
                 if *more > 0 && above && found < *last - *last / 16 {
-                    // Still getting shorter: somebody else's packets, or a slower link, take longer to leave.
+                    // Round trips still fall: another sender's packets, or a slower link's, take longer to leave.
                     (*since, *samples, *last) = (now, LISTEN_SAMPLES, found);
                     *min = Duration::MAX;
                     *more -= 1;
                     return None;
                 }
-                // Our choice: within a sixteenth, as for the minimum. A queue of our own would have gone, and somebody else's varies, as a rule.
+                // Our choice: within a sixteenth, as for the minimum. A queue of our own is gone by now, and another
+                // sender's usually varies.
                 let steady = above && found.abs_diff(*last) <= found / 16;
                 Some(self.finish(now, found, steady))
             }
@@ -283,14 +289,14 @@ impl Baseline {
         if found <= near {
             self.min = Some(found);
             if found < self.before - self.before / 16 {
-                // What was taken for the path was a queue of our own, and some of it may be left. At first a drain that long rounds had begun was not
-                // repeated, and 320 ms that another's queue had left stood for 42 s.
+                // The former minimum included a queue of our own, and some of it may be left: drain again. When only
+                // routine drains were repeated, 320 ms that another sender's queue had left stood for 42 s.
                 (self.phase, self.before) = (Phase::Lower, found);
             }
             return Drained::Confirmed;
         }
         if self.routine && !trusted && !steady {
-            // The path changed meanwhile, or the link is slow just now: if it lasts, the rounds will show.
+            // The path changed during the drain, or the link is slow at the moment. If it lasts, the rounds show it.
             return Drained::Confirmed;
         }
         let again = self.raised.replace(now).is_some_and(|at| now.saturating_since(at) < RAISE_AGAIN);

@@ -1,10 +1,10 @@
-//! The bound on the bottleneck queue: what a subscriber may have outstanding between gateway and client.
+//! The bound on the bottleneck queue: the bytes that a subscriber may have outstanding between gateway and client.
 //!
-//! limit = forecast x (rtt_min + target) + margin, margin = error_gain x error x rtt_min. The forecast is the rate that the link
-//! is expected to have for the next round trip; its mean error is what a queue has to cover if the link shall stay busy, so that
-//! a steady link gets little more than the target and a varying one what it needs. `rtt_min` is kept true by short drains (`baseline`). When a shared queue overflows, the limit gives way
-//! (`backoff`); beside a flow that fills the queue a window competes instead (`contest`). `docs/design/queue-bound.md` has the
-//! reasons and the measurements.
+//! limit = forecast x (rtt_min + target) + margin, margin = error_gain x error x rtt_min. The queue must cover the
+//! forecast's mean error to keep the link busy. So a steady link gets little more than the target, a varying link what
+//! it needs. Short drains keep `rtt_min` true (`baseline`). After an overflow of a shared queue the limit gives way
+//! (`backoff`). Beside a flow that fills the queue, a window competes (`contest`). docs/design/queue-bound.md has
+//! reasons and measurements.
 
 mod backoff;
 mod contest;
@@ -35,23 +35,23 @@ use train::Train;
 /// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
 const MIN_QUEUE: u64 = 3_000;
 
-/// Nobody notices such a wait (ITU-T G.114 has 150 ms for all of a conversation's way).
+/// A wait that users do not notice: ITU-T G.114 allows 150 ms for the whole path of a conversation.
 const UNNOTICED: Duration = Duration::from_millis(50);
 
-/// A round trip of all that the bound allows is as long as it says, to the nanosecond. Our choice: more than clocks and rates round. Without it
-/// a link of 2 Mbit/s and 60 ms was drained each second, and 97.3 % of it were used in place of 99.8 %.
+/// Our choice: more than clocks and rates round. Without it round trips exactly as long as expected seemed too long.
+/// They drained a link of 2 Mbit/s and 60 ms each second: 97.3 % of it was used in place of 99.8 %.
 const ROUNDING: Duration = Duration::from_micros(10);
 
 /// Parameters of [`QueueBound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct QueueBoundConfig {
-    /// The queueing delay of a steady link.
+    /// Target queueing delay of a steady link.
     pub target: Duration,
-    /// Round trips of forecast error that the queue covers, in percent.
+    /// Number of round trips of forecast error that the queue covers, in percent.
     pub error_gain_percent: u64,
     /// How rate and error are measured.
     pub delivery: DeliveryConfig,
-    /// The time over which the smallest round-trip time is kept.
+    /// Window of the minimum round-trip time.
     pub rtt_min_window: Duration,
     /// The bound is never below this many bytes.
     pub floor: u64,
@@ -74,16 +74,16 @@ impl Default for QueueBoundConfig {
     }
 }
 
-/// What one acknowledgement of the subscriber says.
+/// Report of one acknowledgement from the subscriber.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundSample {
     /// Arrival of the acknowledgement.
     pub now: Instant,
-    /// Bytes newly known to have left the link: acknowledged, selectively or not.
+    /// Bytes newly known to have left the link: acknowledged cumulatively or selectively.
     pub delivered: u64,
-    /// Round-trip time of the newest transmission among them, if it was the first of its bytes (Karn).
+    /// Round-trip time of the newest transmission among them, unless it was a retransmission (Karn).
     pub rtt: Option<Duration>,
-    /// Time since the newest transmission among them left, even if it was a later copy or is only inferred.
+    /// Time since the newest transmission among them was sent, even if it was a retransmission or is only inferred.
     pub age: Option<Duration>,
     /// Round-trip time between the sender and the gateway.
     pub server_rtt: Duration,
@@ -95,9 +95,9 @@ pub struct BoundSample {
     pub limited: bool,
     /// The gateway itself is the sender.
     pub own: bool,
-    /// The sender paces: its pacer and the bound hold its packets in turns.
+    /// The sender paces, so its pacer and the bound hold its packets in turns.
     pub paced: bool,
-    /// Packets wait for the gateway itself, behind those of all other subscribers.
+    /// The host is overloaded: packets wait for the gateway to read them, behind those of all other subscribers.
     pub crowded: bool,
 }
 
@@ -117,33 +117,30 @@ pub struct QueueBound {
     policed: Policed,
     #[serde(default)]
     train: Train,
-    /// Found lost since the last acknowledgement, and when the first of it had left.
+    /// Bytes found lost since the last acknowledgement, and the earliest known departure time among them.
     #[serde(default)]
     lost: (u64, Option<Instant>),
-    /// The limit is what an overflow or a test leaves of what it would be.
+    /// An overflow or a loss test lowers the limit.
     #[serde(default)]
     gives_way: bool,
-    /// So it is before a short buffer: not what the link carries.
+    /// A short buffer or a loss test lowers the limit, so it does not show what the link carries.
     #[serde(default)]
     lowered: bool,
     /// The buffer that overflowed last was short.
     #[serde(default)]
     short: bool,
-    /// The shortest round trip of the last moments.
     recent: RttMin,
     last_rtt: Duration,
     outstanding: u64,
-    /// Flows that share it.
     #[serde(default)]
     flows: u32,
     limit: Option<u64>,
-    /// When the link was the limit last.
     #[serde(default)]
     limited_at: Instant,
 }
 
 impl QueueBound {
-    /// A bound that knows nothing yet.
+    /// Creates a bound without measurements.
     pub fn new(config: QueueBoundConfig) -> Self {
         QueueBound {
             config,
@@ -168,7 +165,7 @@ impl QueueBound {
         }
     }
 
-    /// So many bytes were found lost, the first of which had left at `sent`.
+    /// Records the loss of `bytes` bytes, the first of which was sent at `sent`.
     pub fn on_loss(&mut self, now: Instant, bytes: u64, sent: Option<Instant>) {
         self.lost.0 += bytes;
         self.lost.1 = self.lost.1.into_iter().chain(sent).min();
@@ -176,8 +173,9 @@ impl QueueBound {
         match &mut self.contest {
             Some(contest) => contest.on_loss(now, rtt_min),
             None => {
-                // What the lost packet's queue held of ours (Little's law): by now much of it may have been reported. Where a flow has just begun
-                // there is no forecast; without what was carried of late, a loss among a few packets held a link of 60 Mbit/s to 6 KB for seconds.
+                // Bytes in flight before the loss (Little's law): many may be acknowledged by now. A flow that has just
+                // begun has no forecast. Without the best recent rate, one loss among few packets held a link of
+                // 60 Mbit/s to 6 KB for seconds.
                 let queued = self.known_rate().bytes_in(self.last_rtt);
                 let unqueued = self.release.longest().unwrap_or(rtt_min);
                 self.backoff.on_loss(now, self.last_rtt, unqueued, queued.max(self.outstanding));
@@ -185,7 +183,7 @@ impl QueueBound {
         }
     }
 
-    /// An acknowledgement arrived.
+    /// Handles an acknowledgement.
     pub fn on_ack(&mut self, sample: &BoundSample) {
         self.outstanding = sample.outstanding;
         self.flows = sample.flows;
@@ -200,8 +198,8 @@ impl QueueBound {
         }
         let occupied = sample.rtt.is_some_and(|rtt| self.watch(sample, rtt));
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
-        // What a policer drops finds no queue: what is lost with one is a buffer's. Our choice of an eighth; a sixteenth and a quarter gave the same.
-        // Where all losses counted, mixed traffic without a policer lost up to .6 % in the mean.
+        // A policer drops packets without a queue. Our choice: up to an eighth is none; a sixteenth and a quarter gave
+        // the same. When all losses counted, mixed traffic without a policer lost up to .6 % of its throughput.
         let unqueued = self.last_rtt <= rtt_min + rtt_min / 8;
         self.policed.on_report(sample.now, sample.delivered, if unqueued { self.lost.0 } else { 0 }, rtt_min);
         if !sample.own {
@@ -228,13 +226,12 @@ impl QueueBound {
         }
     }
 
-    /// Bytes that may be outstanding; `None` before the first estimate: forward on arrival.
+    /// Bytes that may be outstanding; `None` before the first estimate: packets are then forwarded on arrival.
     pub fn limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// A queue stands: for a while no round trip was as short as the shortest, by a quarter and by more than delayed ACKs make it. Single ones are
-    /// longer by jitter, too.
+    /// True if a queue stands: recent round trips all exceed the shortest by more than delayed ACKs or jitter explain.
     pub fn is_loaded(&self) -> bool {
         let empty = |rtt_min: Duration| rtt_min + rtt_min / 4 + Duration::from_millis(20);
         self.baseline
@@ -243,12 +240,12 @@ impl QueueBound {
             .is_some_and(|(rtt_min, recent)| recent > empty(rtt_min))
     }
 
-    /// How far off the forecast was of late, on average.
+    /// Mean recent error of the forecast.
     pub fn error(&self) -> Rate {
         self.delivery.error()
     }
 
-    /// The rate that the link is expected to have for the next round trip.
+    /// Expected rate of the link in the next round trip.
     pub fn rate(&self) -> Rate {
         self.forecast()
     }
@@ -258,22 +255,22 @@ impl QueueBound {
         self.baseline.rtt_min()
     }
 
-    /// What the link carries, if it was the limit of late; zero while unknown.
+    /// Returns the link's rate, or zero before the first forecast.
     pub fn link(&self) -> Rate {
         if self.forecast().is_zero() { Rate::ZERO } else { self.known_rate() }
     }
 
-    /// What the link is expected to carry; a policer lets no more pass.
+    /// Returns the expected rate of the link, at most the policer's rate.
     fn forecast(&self) -> Rate {
         self.policed.cap(self.delivery.forecast())
     }
 
-    /// What the link is expected to carry, or what was carried of late if that is more: servers may have been the limit since.
+    /// Returns the forecast, or the best recent rate if that is higher: servers may have been the limit since.
     fn known_rate(&self) -> Rate {
         self.policed.cap(self.delivery.forecast().max(self.loss_test.rate()))
     }
 
-    /// What was lost is a buffer's or the radio's. Before a buffer that overflows all gives way, but not below what the path holds.
+    /// Attributes losses to a buffer or the radio. For a buffer the limit gives way, but not below what the path holds.
     fn test_losses(&mut self, sample: &BoundSample, rtt_min: Duration) {
         let sent = sample.now - sample.age.unwrap_or(rtt_min);
         let (lost, lost_sent) = core::mem::take(&mut self.lost);
@@ -283,7 +280,7 @@ impl QueueBound {
             delivered: sample.delivered,
             lost,
             untimed: lost > 0 && lost_sent.is_none(),
-            // What is found lost left before what has arrived, by a round trip at most.
+            // A packet found lost was sent at most a round trip before the packet that has arrived.
             lost_sent: lost_sent.unwrap_or(sent - rtt_min),
             limited: sample.limited,
             lowered: self.gives_way,
@@ -303,9 +300,10 @@ impl QueueBound {
         }
     }
 
-    /// A link before which packets wait for longer than this is busy. A buffer may be too short for the target: half of the longest queue is
-    /// enough then. While the bound is released round trips up to the longest are no queue's: without that BBR's drain for its shortest round trip
-    /// (draft-ietf-ccwg-bbr, Section 4.3.4) was taken for a link that carries less, and 24 ms of jitter cost it a tenth of its rate.
+    /// Returns the queueing delay beyond which the link counts as busy. Where a buffer may be too short for the target,
+    /// half of the longest queue counts. While the bound is released, round trips up to the longest are no queue's.
+    /// Without that BBR's drain for its shortest round trip (draft-ietf-ccwg-bbr, Section 4.3.4) was taken for a slower
+    /// link. 24 ms of jitter then cost it a tenth of its rate.
     fn busy_queue(&self, now: Instant, rtt_min: Duration) -> Duration {
         match (self.release.longest(), self.backoff.half_full(now, rtt_min)) {
             (Some(longest), None) => longest.saturating_sub(rtt_min),
@@ -314,23 +312,24 @@ impl QueueBound {
         }
     }
 
-    /// The bound is never below this: a flow with a single segment on its way waits for its client's delayed ACK each time (RFC 5681,
-    /// Section 4.2, wants one for two segments). Our choice: of more than eight flows some wait.
+    /// Returns the smallest bound: two segments for each flow. A flow with one segment in flight waits for its client's
+    /// delayed ACK each time (RFC 5681, Section 4.2). Our choice: with more than eight flows some wait.
     fn floor(&self) -> u64 {
         self.config.floor.max(u64::from(self.flows.min(8)) * 2 * cubic::SEGMENT)
     }
 
-    /// What the path holds without a queue, if ACKs are delayed: of each flow a segment may have arrived that nothing tells of yet (RFC 9293,
-    /// Section 3.8.6.3). While the bound is released so is the path: what a radio scheduler holds is in no queue. With the shortest round trip a loss
-    /// test took half of the rate there, and the forecast followed (docs/design/queue-bound.md).
+    /// Returns what the path holds without a queue. Delayed ACKs hide a segment of each flow that has arrived
+    /// (RFC 9293, Section 3.8.6.3). While the bound is released, the longer round trip counts: a radio scheduler's
+    /// packets are in no queue. With the shortest one a loss test took half of the rate, and the forecast followed
+    /// (docs/design/queue-bound.md).
     fn path(&self, rtt_min: Duration) -> u64 {
         let rtt_min = self.release.longest().unwrap_or(rtt_min);
         self.held(rtt_min) + MIN_QUEUE.max(u64::from(self.flows) * cubic::SEGMENT)
     }
 
-    /// What a path of this round trip holds at the best rate of late. Where ACKs come in clumps, and losses were tested, the forecast is less than what
-    /// the link carries. At its best moment a link that varies carries much more than it does mostly: less than that by what the margin covers, or by
-    /// one error where the bound is released.
+    /// Returns what a path of this round trip holds at the best recent rate. Clumped ACKs and loss tests make the
+    /// forecast lower than that. A varying link's best rate is far above its usual rate, so the margin is subtracted.
+    /// While the bound is released, one forecast error is subtracted instead.
     fn held(&self, rtt: Duration) -> u64 {
         let is_released = self.release.longest().is_some();
         let less = if is_released { self.delivery.error().bytes_in(rtt) } else { self.error_queue(rtt) };
@@ -338,11 +337,11 @@ impl QueueBound {
         best.max(self.forecast().bytes_in(rtt))
     }
 
-    /// Somebody else's queue seems to stand there.
+    /// Starts a contest: another sender's queue seems to stand on the link.
     fn contend(&mut self, sample: &BoundSample, rtt: Duration) {
         let (rate, floor) = (self.forecast(), self.floor());
-        // Some few packets on a very slow link look like that, too. Where the queue is known to be that of the gateway itself, the least
-        // competes as well: with what half of it shows something of.
+        // A few packets on a very slow link look like that too. On an overloaded host the queue is the gateway's own.
+        // Then even the smallest bound competes, with a window whose half still shows an effect.
         let window = rate.bytes_in(rtt).max(if sample.crowded { 3 * floor } else { 0 });
         if window > 2 * floor {
             self.contest = Some(Contest::new(sample.now, window, floor, rate, rtt));
@@ -350,7 +349,7 @@ impl QueueBound {
         }
     }
 
-    /// Looks at the round trips; true when they show that somebody else's queue stands there.
+    /// Evaluates a round trip. True if another sender's queue stands on the link.
     fn watch(&mut self, sample: &BoundSample, rtt: Duration) -> bool {
         let held = sample.outstanding <= self.limit.unwrap_or(u64::MAX);
         let (target, expected) = (self.config.target, self.expected());
@@ -383,9 +382,9 @@ impl QueueBound {
         }
     }
 
-    /// The servers are the limit, but the link was less than a round trip ago: what it carries is measured on. The time in which it was idle does
-    /// not count ([`Delivery`]), and a beginning anew after each such moment lost 1 % of links that vary. Not before the first estimate, and not
-    /// where something was lost of late: there the limit is often not what the link carries.
+    /// True if measuring goes on although the servers are the limit: the link was the limit less than a round trip ago.
+    /// Idle time does not count ([`Delivery`]); a new start after each such moment cost varying links 1 %. Not before
+    /// the first estimate or after recent losses, where the limit is often not what the link carries.
     fn may_idle(&self, now: Instant, rtt_min: Duration) -> bool {
         !self.forecast().is_zero()
             && !self.backoff.lost_of_late(now)
@@ -401,18 +400,18 @@ impl QueueBound {
             rtt,
             rtt_min,
             recent: self.recent.get().unwrap_or(rtt),
-            // Two full packets are what the bound itself allows on a slow link.
+            // The bound itself allows two full packets on a slow link.
             target: self.config.target.max(self.forecast().time_for(MIN_QUEUE)),
-            // A link that has just become slower has a queue to get rid of.
+            // A link that has just become slower must first drain its queue.
             limited: sample.limited
                 && !self.lowered
                 && self.loss_test.rate() <= self.forecast().mul_ratio(2, 1),
-            // Our choice: an upload's window has the wired side's part as well. Without the quarter jitter of uploads was never looked at.
+            // Our choice: an upload's window includes the wired side. Without this its jitter was never examined.
             held: sample.outstanding <= self.limit.map_or(u64::MAX, |limit| limit + limit / 4),
             forecast: self.forecast(),
         });
         if was_held && self.release.longest().is_some() {
-            // The queue that an overflow was told by is none.
+            // The long round trips that indicated an overflow were no queue's.
             self.backoff.forget_queue();
         }
     }
@@ -420,8 +419,8 @@ impl QueueBound {
     fn set_limit(&mut self, now: Instant) {
         let forecast = self.forecast();
         let Some(rtt_min) = self.baseline.rtt_min() else { return };
-        // A buffer is short also where nothing is left of the curve. Without that what was outstanding had no limit until there was a forecast, and a
-        // split flow before three packets of buffer lost two fifths of what it sent.
+        // The buffer remains short after the curve has ended. Without this rule the bytes in flight had no limit until
+        // the first forecast. A split flow before a buffer of three packets then lost two fifths of what it sent.
         let short =
             self.loss_test.is_under_way() || self.backoff.is_of_short_buffer() || self.has_short_buffer(now);
         let policed = self.policed.rate().map(|rate| (rate.bytes_in(rtt_min) + MIN_QUEUE).max(self.floor()));
@@ -430,7 +429,7 @@ impl QueueBound {
             return;
         }
         let limit = if forecast.is_zero() {
-            // What slow start has in its next round trip (RFC 5681, Section 3.1).
+            // The window of slow start in its next round trip (RFC 5681, Section 3.1).
             2 * self.path(rtt_min)
         } else if self.baseline.draining() && self.release.longest().is_none() {
             self.drain_limit(rtt_min)
@@ -443,12 +442,12 @@ impl QueueBound {
                 released.max(forecast.bytes_in(rtt_min) + queue + self.error_queue(rtt_min))
             }
         };
-        // While the rate grows, what the path was seen to hold is a round trip old. Held to that, BBR, which starts only once (draft-ietf-ccwg-bbr,
-        // Section 4.3.1.2), had .3 to .5 of its rate for 15 s where both sides lose packets. Our choice: what slow start has next; four times in place
-        // of twice gave the same.
+        // While the rate grows, the measured capacity of the path is a round trip old. BBR starts only once
+        // (draft-ietf-ccwg-bbr, Section 4.3.1.2). Held to the old capacity, it had .3 to .5 of its rate for 15 s where
+        // both sides lose packets. Our choice: twice the capacity, as slow start needs next; four times gave the same.
         let grown = if self.loss_test.lets_grow(self.flows) { 2 } else { 1 };
         let tested = if self.loss_test.is_under_way() { grown * self.path(rtt_min) } else { u64::MAX };
-        // Not after the curve: what a policer drops is no buffer's, and the curve ends where it meets the bound.
+        // The policer's cap comes first: its drops are no buffer's, and the curve ends where it meets the bound.
         let whole = limit.min(policed.unwrap_or(u64::MAX));
         let limit = self.backoff.apply(now, whole).min(tested).max(self.floor());
         self.gives_way = limit < whole;
@@ -470,7 +469,7 @@ impl QueueBound {
         }
     }
 
-    /// During a drain: low enough that no queue of ours is left, if the forecast is off by no more than usual.
+    /// Returns the limit of a drain: no queue of ours is left if the forecast is off by no more than usual.
     fn drain_limit(&self, rtt_min: Duration) -> u64 {
         let product = self.forecast().bytes_in(rtt_min);
         let margin = self.error_queue(rtt_min).clamp(product / 8, product / 4);
@@ -482,7 +481,7 @@ impl QueueBound {
         self.delivery.error().mul_ratio(self.config.error_gain_percent, 100).bytes_in(rtt_min)
     }
 
-    /// What a round trip should be, at most.
+    /// Returns the longest round trips that our own queue explains.
     fn expected(&self) -> Option<Expected> {
         let forecast = self.forecast();
         let (limit, rtt_min) = (self.limit?, self.baseline.rtt_min()?);
@@ -490,7 +489,7 @@ impl QueueBound {
             return None;
         }
         let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
-        // Packets are whole: one more in the queue is no sign of anything.
+        // Packets are whole: one more in the queue means nothing.
         let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()))
             + forecast.time_for(cubic::SEGMENT);
         // Our choice: an eighth is more than a steady link's rate varies.

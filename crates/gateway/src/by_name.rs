@@ -1,4 +1,4 @@
-//! Algorithms of the TCP endpoint in a configuration, as text.
+//! Reads and writes algorithms of the TCP endpoint by name.
 
 use alloc::string::String;
 use core::fmt::Display;

@@ -1,4 +1,4 @@
-//! What becomes of a new flow: the one place where its SYN decides.
+//! Decides from the SYN what becomes of a new flow. No other place decides this.
 
 use paceline_wire::{FlowKey, Packet, Tcp};
 
@@ -8,21 +8,21 @@ use crate::counters::PassReason;
 use crate::handshake::must_pass;
 use crate::mode::{Decision, Mode, What};
 
-/// All that is decided about a new flow.
+/// The decision about a new flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// What becomes of it.
+    /// Whether it passes, is transparent or is split.
     pub mode: Mode,
-    /// What it may have of its subscriber's link.
+    /// Its share of its subscriber's link.
     pub share: ShareConfig,
-    /// The largest window shown to the server, if a rule says one.
+    /// The largest window shown to the server, if a rule sets one.
     pub window_max_bytes: Option<u64>,
-    /// Why, if it is `auto` that decided.
+    /// The reason, if `auto` decided.
     pub reason: Option<Reason>,
 }
 
 impl GatewayConfig {
-    /// Decides about the flow (client to server) that begins with `syn`, by the rules and by what is known of its ends.
+    /// Decides about the flow (client to server) that begins with `syn`, by the rules and by what earlier flows showed.
     pub fn choose(&self, client_to_server: &FlowKey, syn: &Packet, known: &Known) -> Choice {
         let rule = self.rule(client_to_server, Some(syn), known);
         let window_max_bytes = rule.and_then(|rule| rule.virtual_window_max_bytes);
@@ -38,7 +38,7 @@ impl GatewayConfig {
     }
 
     fn mode_of(&self, rule: Option<&FlowRule>, tcp: Tcp<'_>, known: &Known) -> (Mode, Option<Reason>) {
-        // Data in a SYN is the server's to take or to refuse (RFC 7413).
+        // Only the server may accept or refuse data in a SYN (RFC 7413).
         let may_split = !tcp.fast_open() && tcp.payload_len() == 0;
         let split = match may_split {
             false => Mode::Transparent,
@@ -62,7 +62,8 @@ impl GatewayConfig {
         }
     }
 
-    /// Share and largest window of a flow whose SYN nobody remembers: rules about the SYN's own marks do not match it.
+    /// Returns share and largest window of a flow whose SYN was not seen. Rules about DSCP, VLAN or round trip do not
+    /// match.
     pub(crate) fn known_without_syn(&self, client_to_server: &FlowKey) -> (ShareConfig, Option<u64>) {
         match self.rule(client_to_server, None, &Known::default()) {
             Some(rule) => (rule.share.clone(), rule.virtual_window_max_bytes),
@@ -70,7 +71,7 @@ impl GatewayConfig {
         }
     }
 
-    /// The first rule that matches.
+    /// Returns the first rule that matches.
     fn rule(&self, key: &FlowKey, syn: Option<&Packet>, known: &Known) -> Option<&FlowRule> {
         self.sharing.flows.iter().find(|rule| {
             let wanted = &rule.matches;
@@ -180,7 +181,7 @@ mod tests {
         tagged.set_link(&link);
         let vlan = only(FlowMatch { vlan: Some(5), ..Default::default() });
         assert_eq!(weight(&vlan, &tagged), 7);
-        // Nobody remembers the marks of a flow's SYN after a restart.
+        // After a restart the marks of a flow's SYN are unknown.
         assert_eq!(vlan.known_without_syn(&key(443)), (ShareConfig::default(), None));
     }
 
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(mode(Some(150), Some(60)), Mode::Split(config.split.sender));
         assert_eq!(mode(Some(30), Some(10)), Mode::Pass(PassReason::Rule));
         assert_eq!(mode(Some(60), Some(60)), Mode::Transparent);
-        // Half of it is not known.
+        // Only one of the two round trips is known.
         assert_eq!(mode(Some(300), None), Mode::Transparent);
         assert_eq!(mode(None, Some(300)), Mode::Transparent);
         config.sharing.flows[0].matches.rtt_max_ms = Some(100);

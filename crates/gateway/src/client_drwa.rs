@@ -1,7 +1,8 @@
-//! Dynamic receive window adjustment on behalf of a client that lacks it: what the client would advertise if it had DRWA.
+//! Dynamic receive window adjustment (DRWA) for a client that lacks it: the window that it would advertise with DRWA.
 //!
-//! The algorithm is the receiver's own ([`paceline_tcp::receive_window`]). What the client acknowledges is what it has read, and the
-//! RTT is that between gateway and client, sampled by every ACK, and the shortest between server and gateway.
+//! The algorithm is the receiver's own ([`paceline_tcp::receive_window`]). Acknowledged bytes count as read by the
+//! client. The RTT is the sum of two: gateway to client, sampled by every ACK, and the shortest between server and
+//! gateway.
 
 use paceline_tcp::receive_window::{Arrival, Drwa};
 use paceline_tcp::{Config, ReceiveBuffer, ReceiveWindow, ReceiveWindowName};
@@ -13,31 +14,31 @@ use crate::config::VirtualWindowConfig;
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ClientDrwa {
     drwa: Drwa,
-    /// What the client has acknowledged.
+    /// Position up to which the client has acknowledged.
     acked: u64,
-    /// Numbers samples, as timestamps do for a receiver.
+    /// Number of RTT samples. It identifies a sample as the timestamp does for a receiver.
     samples: u32,
 }
 
-/// What one ACK tells.
+/// Input from one ACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckView {
     pub(crate) now: Instant,
     pub(crate) ack: u64,
-    /// The right edge that the server was shown last.
+    /// The right edge that the server was last shown.
     pub(crate) edge: u64,
-    /// From the server to the client and back, where this ACK is a sample.
+    /// Round trip from the server to the client, if this ACK measures it.
     pub(crate) rtt: Option<Duration>,
 }
 
-/// The first window of Linux (tcp_rmem, second value, half of which is window).
+/// Linux's initial window: tcp_rmem, second value, of which half is window.
 const INITIAL_BYTES: u32 = 65_536;
 
 impl ClientDrwa {
-    /// For a flow of which `acked` has been acknowledged; the client's window is the limit anyway, up to `max_bytes`.
+    /// Creates the state of a flow acknowledged up to `acked`. Its window never exceeds `max_bytes`.
     pub(crate) fn new(config: &VirtualWindowConfig, acked: u64, max_bytes: u64) -> Self {
         let max = u32::try_from(max_bytes).unwrap_or(u32::MAX);
-        // As a receiver with DRWA: it starts as the operating system does. What is shown cannot be taken back.
+        // A receiver with DRWA starts as the operating system does. A window once shown cannot be taken back.
         let receive_buffer = ReceiveBuffer::Auto { initial: INITIAL_BYTES.min(max), max };
         let drwa_lambda_percent = config.drwa_lambda_percent;
         let tcp = Config { receive_buffer, drwa_lambda_percent, ..Config::default() };
@@ -50,7 +51,7 @@ impl ClientDrwa {
         ClientDrwa { drwa, acked, samples: 0 }
     }
 
-    /// The window that the client would advertise now.
+    /// Returns the window that the client would advertise.
     pub(crate) fn window(&mut self, view: AckView) -> u64 {
         let AckView { now, ack, edge, rtt } = view;
         if let Some(rtt) = rtt {
@@ -70,7 +71,7 @@ impl ClientDrwa {
 mod tests {
     use super::*;
 
-    /// A link of 500 bytes a millisecond and a path of 80 ms: the client offers 262,144 bytes, half a second of queue.
+    /// A link of 500 bytes a millisecond and a path of 80 ms. The client offers 262,144 bytes: half a second of queue.
     #[test]
     fn the_window_is_lowered_to_what_the_path_needs() {
         for lambda in [2, 3] {
@@ -82,7 +83,7 @@ mod tests {
         }
     }
 
-    /// What is on its way at the end.
+    /// Returns the bytes in flight at the end.
     fn settled(config: &VirtualWindowConfig) -> u64 {
         let mut client = ClientDrwa::new(config, 0, 8_000_000);
         let (mut now, mut ack, mut edge) = (Instant::ZERO, 0u64, 10_000u64);

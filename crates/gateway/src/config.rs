@@ -1,5 +1,5 @@
-//! What a gateway does, part by part. Every part can be switched by name, so that each figure of the thesis can be
-//! redone with parts off.
+//! Configuration of the gateway, part by part. Each part can be switched by name, so that each figure of the thesis can
+//! be reproduced with parts off.
 
 mod profile;
 mod sharing;
@@ -14,11 +14,11 @@ pub use profile::Profile;
 use sharing::is_rate;
 pub use sharing::{FlowAction, FlowMatch, FlowRule, OtherMode, ShareConfig, SharingConfig, SubscriberRule};
 
-/// Everything that can be set on a gateway. The default is the full accelerator.
+/// The configuration of a gateway. The default is the full accelerator.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct GatewayConfig {
-    /// What a new flow is, unless a rule says otherwise.
+    /// Mode of a new flow, unless a rule says otherwise.
     pub mode: FlowMode,
     /// The window shown to the server.
     pub virtual_window: VirtualWindowConfig,
@@ -28,30 +28,30 @@ pub struct GatewayConfig {
     pub retransmission: RetransmissionConfig,
     /// Delay added to acknowledgements (Chapter 6).
     pub rtt_modulation: RttModulationConfig,
-    /// How much a subscriber may have outstanding.
+    /// The bound on what a subscriber may have outstanding.
     pub queue_bound: QueueBoundConfig,
     /// Whose packet leaves next (Chapter 7).
     pub sharing: SharingConfig,
-    /// What split flows run.
+    /// Algorithms of split flows.
     pub split: SplitConfig,
-    /// Bounds on memory and on the life of idle flows.
+    /// Limits on memory and on the life of idle flows.
     pub limits: LimitsConfig,
 }
 
-/// The two ways to serve a flow.
+/// How the gateway serves a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowMode {
-    /// Sequence numbers and acknowledgements are those of the ends.
+    /// The two ends keep their own sequence numbers and acknowledgements.
     Transparent,
-    /// Two connections back to back: the gateway acknowledges, and sends with algorithms of its own.
+    /// Two connections back to back. The gateway acknowledges to each end, and sends with its own algorithms.
     Split,
-    /// What is best for the flow by what is measured ([`crate::auto`]).
+    /// The gateway chooses by what it has measured ([`crate::auto`]).
     #[default]
     Auto,
 }
 
-/// How the window towards the server is made.
+/// How the window shown to the server is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VirtualWindowMode {
@@ -59,10 +59,10 @@ pub enum VirtualWindowMode {
     None,
     /// A constant, as in the thesis (10 MB there).
     Fixed,
-    /// What the flow's rate needs over its path, plus a target.
+    /// The window that the flow's rate needs over its path, plus a target.
     #[default]
     Sized,
-    /// The client's own, lowered to what it would advertise with dynamic receive window adjustment.
+    /// The client's own, lowered to the window that it would advertise with dynamic receive window adjustment.
     Drwa,
 }
 
@@ -70,16 +70,16 @@ pub enum VirtualWindowMode {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct VirtualWindowConfig {
-    /// How the window is made.
+    /// How the window is chosen.
     pub mode: VirtualWindowMode,
     /// The constant of `fixed`, the ceiling of `sized` and `drwa`, in bytes.
     pub max_bytes: u64,
-    /// Which DRWA the mode `drwa` is: `drwa`, `drwa-text`, or `drwa-adaptive` with a lambda that follows the link.
+    /// Variant of DRWA in the mode `drwa`: `drwa`, `drwa-text`, or `drwa-adaptive`, whose lambda follows the link.
     #[serde(with = "crate::by_name")]
     pub drwa: ReceiveWindowName,
-    /// Its lambda in hundredths, or where an adaptive one starts.
+    /// DRWA's lambda in hundredths; the initial one of `drwa-adaptive`.
     pub drwa_lambda_percent: u32,
-    /// What `sized` lets wait in the gateway, in milliseconds of the flow's rate.
+    /// Data that `sized` lets wait in the gateway, in milliseconds of the flow's rate.
     pub target_ms: u64,
     /// Add the window scale option to the SYN of a client that lacks it, and raise a shift below 5.
     pub add_window_scale: bool,
@@ -87,8 +87,8 @@ pub struct VirtualWindowConfig {
 
 impl Default for VirtualWindowConfig {
     fn default() -> Self {
-        // 8,000,000 < 65,535 << 7. A larger ceiling needs a larger shift, and the larger the shift, the further off is
-        // the window that each end reads while the gateway is away (design: fail open).
+        // 8,000,000 < 65,535 << 7. A larger ceiling needs a larger shift. The larger the shift, the more wrong is the
+        // window that each end reads while the gateway is away (design: fail open).
         VirtualWindowConfig {
             mode: VirtualWindowMode::Sized,
             max_bytes: 8_000_000,
@@ -104,9 +104,9 @@ impl Default for VirtualWindowConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScheduleMode {
-    /// On arrival, whatever the receiver can hold.
+    /// On arrival. The receiver's room does not matter.
     OnArrival,
-    /// Eqs. (6)-(10): when the receiver is expected to have room for it.
+    /// When the receiver is expected to have room for it (Eqs. (6)-(10)).
     #[default]
     ReceptionRate,
 }
@@ -117,14 +117,14 @@ pub enum ScheduleMode {
 pub struct ScheduleConfig {
     /// When a packet may leave.
     pub mode: ScheduleMode,
-    /// k of Eqs. (3) and (5): acknowledgements in one rate sample.
+    /// k of Eqs. (3) and (5): the number of acknowledgements in one rate sample.
     pub ack_interval: usize,
 }
 
 impl Default for ScheduleConfig {
     fn default() -> Self {
-        // Our choice, the text gives no k: 16 acknowledgements are 32 segments, some 50 ms at 7.2 Mbit/s, so that the
-        // pairs of a delayed-ACK receiver and a clump of the radio scheduler stay below a tenth of a sample.
+        // Our choice; the text gives no k. 16 acknowledgements are 32 segments, some 50 ms at 7.2 Mbit/s. So the pairs
+        // of a delayed-ACK receiver and a clump of the radio scheduler stay below a tenth of a sample.
         ScheduleConfig { mode: ScheduleMode::ReceptionRate, ack_interval: 16 }
     }
 }
@@ -137,7 +137,8 @@ pub enum RetransmissionMode {
     None,
     /// The gateway repairs the holes that the client reports.
     Local,
-    /// And resends at once what the client must have discarded beyond its window (Eq. (12), Fig. 12).
+    /// As `Local`. The gateway also resends at once what the client must have discarded beyond its window (Eq. (12),
+    /// Fig. 12).
     #[default]
     Proactive,
 }
@@ -148,13 +149,13 @@ pub enum RetransmissionMode {
 pub struct RetransmissionConfig {
     /// Who repairs.
     pub mode: RetransmissionMode,
-    /// Consecutive timeouts of the gateway after which the server has to repair.
+    /// Number of consecutive timeouts of the gateway after which the server has to repair.
     pub give_up_after_timeouts: u32,
 }
 
 impl Default for RetransmissionConfig {
     fn default() -> Self {
-        // Our choice: six doublings from some 300 ms are 19 s. By then end-to-end recovery is all that is left to try.
+        // Our choice: six doublings from some 300 ms are 19 s. After that only end-to-end recovery is left to try.
         RetransmissionConfig {
             mode: RetransmissionMode::Proactive,
             give_up_after_timeouts: LINEAR_TIMEOUTS + 6,
@@ -162,8 +163,9 @@ impl Default for RetransmissionConfig {
     }
 }
 
-/// Our choice: towards a client the timeout is not made longer until its 31st expiry in a row, in either mode. Linux has it so for six timeouts of
-/// thin streams (tcp_thin_linear_timeouts). What was measured with other numbers is in docs/design/decisions.md. It is one packet in 100 ms at most.
+/// Our choice: towards a client, in either mode, the first 30 consecutive timeouts do not double the timer. Linux does
+/// so for six timeouts of thin streams (tcp_thin_linear_timeouts). docs/design/decisions.md has measurements with other
+/// numbers. The cost is at most one packet in 100 ms.
 pub const LINEAR_TIMEOUTS: u32 = 30;
 
 /// Whether acknowledgements are delayed.
@@ -172,7 +174,7 @@ pub const LINEAR_TIMEOUTS: u32 = 30;
 pub enum RttModulationMode {
     /// Never.
     None,
-    /// Eqs. (14)-(17), and back again when the server cannot keep up.
+    /// Eqs. (14)-(17). The delay shrinks again when the server cannot keep up.
     #[default]
     Modulated,
     /// Eqs. (14)-(17) as printed: nothing limits a step, and nothing takes D back.
@@ -185,7 +187,7 @@ pub enum RttModulationMode {
 pub struct RttModulationConfig {
     /// Whether ACKs are delayed.
     pub mode: RttModulationMode,
-    /// L of Eq. (16): how many local retransmissions shall fit into the server's timeout.
+    /// L of Eq. (16): the number of local retransmissions that must fit into the server's timeout.
     pub attempts: u32,
     /// beta of Eq. (17), below 4.
     pub beta: u32,
@@ -193,8 +195,8 @@ pub struct RttModulationConfig {
 
 impl Default for RttModulationConfig {
     fn default() -> Self {
-        // L is not in the text. Our choice: 1. A Linux server's RTO is at least SRTT + 200 ms, which is another
-        // attempt on a radio link of up to 150 ms. beta = 2 is the text's.
+        // The text gives beta = 2 and no L. Our choice: L = 1. A Linux server's RTO is at least SRTT + 200 ms, which
+        // allows one more attempt on a radio link of up to 150 ms.
         RttModulationConfig { mode: RttModulationMode::Modulated, attempts: 1, beta: 2 }
     }
 }
@@ -203,20 +205,20 @@ impl Default for RttModulationConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueBoundMode {
-    /// As in the thesis: only each receiver's buffer bounds.
+    /// As in the thesis: only each receiver's buffer limits them.
     None,
     /// The rate times the shortest RTT, plus a queue target (docs/design/queue-bound.md).
     #[default]
     Adaptive,
 }
 
-/// Which of the two is wanted more where a link varies: a short wait, or all that the link carries.
+/// Whether a short wait or full use matters more on a link that varies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prefer {
-    /// A shorter wait; some percent of such a link stay idle.
+    /// A shorter wait. A varying link is idle for some percent of the time.
     Latency,
-    /// Most of the link with a short wait.
+    /// Most of the link, with a short wait.
     #[default]
     Balanced,
     /// The link is hardly ever idle.
@@ -224,7 +226,8 @@ pub enum Prefer {
 }
 
 impl Prefer {
-    /// How many mean errors of the forecast the queue covers, in percent. Our choice, by measurement (docs/design/queue-bound.md).
+    /// Returns the size of the queue in mean errors of the forecast, in percent. Our choice, by measurement
+    /// (docs/design/queue-bound.md).
     pub fn error_gain_percent(self) -> u64 {
         match self {
             Prefer::Latency => 130,
@@ -238,17 +241,17 @@ impl Prefer {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct QueueBoundConfig {
-    /// Whether it is on.
+    /// Whether the bound is on.
     pub mode: QueueBoundMode,
-    /// What a link that varies is used for.
+    /// What matters more on a link that varies.
     pub prefer: Prefer,
-    /// The queue target in milliseconds; the rule's own when absent.
+    /// The queue target in milliseconds. Without it the rule chooses.
     pub target_ms: Option<u64>,
-    /// Whether the uplink's queue is bounded, too, by the windows that clients of transparent flows are shown.
+    /// Whether the queue before the uplink is bounded, by the windows shown to clients.
     pub uploads: QueueBoundMode,
 }
 
-/// Bounds.
+/// Limits.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LimitsConfig {
@@ -263,8 +266,9 @@ pub struct LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// The most memory of a flow beside what it keeps, with a subscriber of its own, and its part of tables and timers. Measured
-    /// (tests/allocations.rs) are 6.1 kB of a transparent and 8.6 kB of a split one.
+    /// The most memory of one flow beside the payload that it keeps. It includes a subscriber for this flow alone, and
+    /// its part of tables and timers. Measured (tests/allocations.rs): 6.1 kB for a transparent flow, 8.6 kB for a
+    /// split one.
     pub const FLOW_BYTES: usize = 10 << 10;
 }
 
@@ -281,7 +285,7 @@ impl Default for LimitsConfig {
 }
 
 impl GatewayConfig {
-    /// Every part off: packets pass as they come.
+    /// Returns a configuration with every part off: packets pass as they come.
     pub fn all_off() -> Self {
         GatewayConfig {
             mode: FlowMode::Transparent,
@@ -308,7 +312,7 @@ impl GatewayConfig {
         }
     }
 
-    /// What is wrong with the values, as one line that names the key and the remedy.
+    /// Checks the values. The error is one line that names the key and the remedy.
     ///
     /// # Errors
     /// The first value that the gateway cannot work with.

@@ -1,4 +1,4 @@
-//! What flows have of the gateway.
+//! The parts of the gateway that a flow uses while it handles one event.
 
 use alloc::collections::VecDeque;
 
@@ -11,8 +11,8 @@ use crate::observe::Observer;
 use crate::pool::MemoryUse;
 use crate::ports::{RADIO, WAN};
 
-/// What a flow needs from the gateway while it handles one event. A flow that takes memory has to know what its subscriber holds: code
-/// that asks for memory takes only a context that says so. `()` says nothing.
+/// The parts of the gateway that a flow uses while it handles one event. A flow that asks for memory must know how much
+/// its subscriber holds. Code that asks for memory therefore takes only a context with a `MemoryUse`; `()` has none.
 pub(crate) struct Context<'a, S = MemoryUse> {
     pub(crate) now: Instant,
     pub(crate) config: &'a GatewayConfig,
@@ -21,19 +21,19 @@ pub(crate) struct Context<'a, S = MemoryUse> {
     pub(crate) out: &'a mut VecDeque<(PortId, Packet)>,
     /// Payload bytes kept for all flows.
     pub(crate) buffered: &'a mut u64,
-    /// Bytes that servers may have on their way by the windows that they were shown, of all flows.
+    /// Bytes that servers may send by the windows that they were shown, for all flows.
     pub(crate) advertised: &'a mut u64,
-    /// What the flow's subscriber holds of both.
+    /// Memory of both kinds that the flow's subscriber holds.
     pub(crate) subscriber: S,
-    /// What flows showed.
+    /// What earlier flows showed of clients and servers.
     pub(crate) memory: &'a mut Memory,
 }
 
-/// For an event of whatever split flow: what its subscriber holds, the table tells where memory is asked for.
+/// Context of an event of any split flow. Where the flow asks for memory, the table tells what its subscriber holds.
 pub(crate) type SplitContext<'a> = Context<'a, ()>;
 
 impl<'a> Context<'a, ()> {
-    /// For a flow of a subscriber that holds so much.
+    /// Adds the memory that the flow's subscriber holds.
     pub(crate) fn of(self, subscriber: MemoryUse) -> Context<'a> {
         let Context { now, config, counters, observer, out, buffered, advertised, subscriber: (), memory } =
             self;

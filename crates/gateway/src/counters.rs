@@ -1,4 +1,4 @@
-//! What the gateway counts.
+//! Counters of the gateway.
 
 use crate::auto::Reason;
 
@@ -7,7 +7,8 @@ use crate::auto::Reason;
 pub enum PassReason {
     /// Not a whole TCP segment over IP.
     NotTcp,
-    /// No SYN was seen: the flow started before the gateway, or takes another way in one direction. Or its SYN passed before.
+    /// No SYN was seen: the flow is older than the gateway, or one direction takes another way. Or its SYN passed
+    /// unedited.
     MidFlow,
     /// The flow table is full.
     TableFull,
@@ -21,13 +22,13 @@ pub enum PassReason {
     Rule,
     /// The checksum is wrong.
     BadChecksum,
-    /// No memory for another packet.
+    /// No memory to keep another packet.
     BufferFull,
     /// Local repair has failed too often.
     GaveUp,
-    /// Its numbers are not those of the flow (RFC 5961).
+    /// Its sequence or acknowledgement numbers are not those of the flow (RFC 5961).
     Unacceptable,
-    /// The subscriber has more flows than is fair.
+    /// The subscriber has more than its fair number of flows.
     TooManyFlows,
 }
 
@@ -43,9 +44,9 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Packets in, super-packets as one.
+    /// Packets received. A super-packet counts as one.
     packets_in,
-    /// Packets out.
+    /// Packets sent.
     packets_out,
     /// Flows seen from their SYN and accelerated.
     flows_accelerated,
@@ -53,13 +54,13 @@ counters! {
     flows_rescaled,
     /// Flows resumed after a restart.
     flows_resumed,
-    /// Flows that not both ends had answered, forgotten to make room for others.
+    /// Flows forgotten, before both ends had answered, to make room for others.
     half_open_dropped,
     /// Flows forgotten because they were idle.
     flows_expired,
     /// Segments sent again by the gateway.
     local_retransmissions,
-    /// Of these, resent because the client must have discarded them.
+    /// Of these, segments resent because the client must have discarded them.
     proactive_retransmissions,
     /// Timeouts of the gateway's own timers.
     local_timeouts,
@@ -69,51 +70,51 @@ counters! {
     window_probes,
     /// Duplicate ACKs withheld from the server.
     duplicate_acks_withheld,
-    /// SACK and D-SACK blocks taken out.
+    /// SACK and D-SACK blocks removed.
     sack_blocks_removed,
-    /// Segments that the server sent again and that were not passed on, being here already.
+    /// Retransmissions of servers not passed on, because the gateway has or had the data.
     server_retransmissions_absorbed,
-    /// Segments that the server sent again and that were passed on.
+    /// Retransmissions of servers passed on.
     server_retransmissions_passed,
-    /// Segments of servers whose bytes differ from those that came before in their place: the later ones count.
+    /// Segments of servers whose bytes differ from an earlier copy of the same range. The later bytes count.
     differing_copies,
-    /// Segments of servers dropped, as they came on an old promise and too much waited.
+    /// Segments of servers dropped because they used an old window promise while too much waited.
     stale_promises_dropped,
-    /// Segments of servers marked by ECN for that.
+    /// Segments of servers marked by ECN for the same reason.
     stale_promises_marked,
-    /// Clients that dropped data which they had reported by SACK.
+    /// Clients that dropped data after they had reported it by SACK.
     reneged,
-    /// Bytes of payload that were kept at most.
+    /// The most bytes of payload that were kept at one time.
     peak_buffered_bytes,
-    /// Times that kept packets of a flow proved too large for its path, and leave as smaller ones.
+    /// Number of times that kept packets of a flow proved too large for its path. They leave as smaller packets.
     path_mtus_lowered,
-    /// Flows split: both ends are answered from here.
+    /// Flows split.
     flows_split,
-    /// Flows that were to be split, and that an end refused or gave up before.
+    /// Flows that were to be split, but an end refused them or gave up first.
     split_refused,
-    /// Split flows that another process had, and that could not be taken over.
+    /// Split flows of another process that could not be taken over.
     split_let_go,
     /// Packets of split flows dropped because payload memory is used up.
     split_drops_no_memory,
     /// Packets of split flows dropped because their checksum is wrong.
     split_bad_checksums,
-    /// Packets other than TCP that came for clients.
+    /// Packets other than TCP received for clients.
     other_downlink_packets,
     /// Their bytes.
     other_downlink_bytes,
-    /// Packets other than TCP that came from clients.
+    /// Packets other than TCP received from clients.
     other_uplink_packets,
     /// Their bytes.
     other_uplink_bytes,
-    /// Of the bytes of both directions, those of QUIC: UDP to or from the server's port 443.
+    /// QUIC bytes, of both directions: UDP from or to port 443 of the server.
     quic_bytes,
     /// Packets other than TCP that waited for their turn.
     other_queued,
-    /// Packets other than TCP that were dropped, because they were more than their share of a subscriber's link.
+    /// Packets other than TCP that were dropped because they exceeded their share of a subscriber's link.
     other_dropped,
     /// Passed: not TCP.
     passed_not_tcp,
-    /// Passed: seen in the middle or in one direction only.
+    /// Passed: first seen in the middle, or seen in one direction only.
     passed_mid_flow,
     /// Passed: table full.
     passed_table_full,
@@ -121,35 +122,35 @@ counters! {
     passed_authenticated,
     /// Passed: MPTCP.
     passed_mptcp,
-    /// Passed without window scaling: no room in the SYN.
+    /// Passed without window scaling: the SYN has no room.
     passed_no_option_room,
     /// Passed: by rule.
     passed_rule,
     /// Passed: wrong checksum.
     passed_bad_checksum,
-    /// Passed: no buffer.
+    /// Passed: no memory to keep it.
     passed_buffer_full,
     /// Passed: repair failed.
     passed_gave_up,
-    /// Passed and not believed: numbers that are not the flow's.
+    /// Passed but not believed: numbers that are not those of the flow.
     passed_unacceptable,
-    /// Passed: the subscriber has more flows than is fair.
+    /// Passed: the subscriber has more than its fair number of flows.
     passed_too_many_flows,
     /// Decisions of `auto`: nothing was known of the client.
     auto_unknown,
-    /// Decisions: nothing spoke against the default.
+    /// Decisions of `auto`: nothing spoke against the default.
     auto_ordinary,
-    /// Decisions, of `full` as well: acknowledgements wait on the uplink.
+    /// Decisions of `auto`, also in the profile `full`: acknowledgements wait on the uplink.
     auto_late_acks,
-    /// Decisions, of `full` as well: the link's buffer is too short for a bound to be of use.
+    /// Decisions of `auto`, also in the profile `full`: the link's buffer is too short for a bound to help.
     auto_short_buffer,
-    /// Decisions: data is lost on a long path.
+    /// Decisions of `auto`: data is lost on a long path.
     auto_lossy_path,
-    /// Decisions: repairs were needless.
+    /// Decisions of `auto`: repairs were needless.
     auto_needless_repairs,
-    /// Decisions: the client acknowledges what it cannot have.
+    /// Decisions of `auto`: the client acknowledges data that it cannot have.
     auto_optimistic_acks,
-    /// Decisions: the server recovers from losses as well by itself.
+    /// Decisions of `auto`: the server recovers from losses equally well.
     auto_server_recovers,
 }
 
@@ -173,9 +174,9 @@ impl Counters {
         *counter += 1;
     }
 
-    /// Decisions of `auto` for this reason.
+    /// Returns the number of decisions of `auto` for this reason.
     pub fn decisions(&self, reason: Reason) -> u64 {
-        // A copy: the counters are plain numbers.
+        // `decisions_mut` needs a mutable value: a copy of these plain numbers.
         *self.clone().decisions_mut(reason)
     }
 

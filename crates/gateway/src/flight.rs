@@ -1,8 +1,8 @@
-//! What is on its way to the client: a log of transmissions in the order they left.
+//! Log of the transmissions in flight to the client, in order of departure.
 //!
-//! The radio link keeps order, so a transmission that is known to have arrived says that all before it have left the
-//! link, too. What they carried and the client does not report is lost. The same log gives the bytes in flight, RTT
-//! samples and lost retransmissions (RFC 8985 orders by time for the same reason), and costs O(1) per ACK.
+//! The radio link keeps order. When a transmission is known to have arrived, all earlier ones have left the link, too.
+//! What they carried and the client does not report is lost. The log also gives the bytes in flight, RTT samples and
+//! lost retransmissions, and costs O(1) per ACK. RFC 8985 orders by time for the same reason.
 
 use alloc::collections::VecDeque;
 
@@ -17,25 +17,26 @@ pub(crate) struct Transmission {
     pub(crate) end: u64,
     /// Departure.
     pub(crate) sent_at: Instant,
-    /// Place in the order of departures of this flow, from 1.
+    /// Order of departure within this flow, from 1.
     pub(crate) order: u64,
-    /// No byte of it had left before.
+    /// True if none of its bytes had left before.
     pub(crate) first: bool,
 }
 
-/// The latest transmission that is known to have arrived, in the order of departures, and how far.
+/// The latest transmission known to have arrived, in order of departure, and how much of it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 pub(crate) struct Arrived {
     /// Order of departure; zero if there is none.
     pub(crate) order: u64,
-    /// Position after what has arrived of it.
+    /// Position after its bytes that have arrived.
     pub(crate) end: u64,
 }
 
-/// Our choice: what a flow that is repaired comes to at most by default, `max_flow_buffer_bytes` in pieces of `PIECE_MIN`, and 23 MB in
-/// whole segments. Where nothing is kept, only the log would bound a stream of single bytes to a client that is silent.
+/// Our choice: the most that a repaired flow logs by default. That is `max_flow_buffer_bytes` in pieces of `PIECE_MIN`,
+/// and 23 MB in whole segments. Where no data is kept, nothing else bounds the log of a stream of single bytes to a
+/// silent client.
 const FIRSTS_MAX: usize = 1 << 14;
 
 /// Memory that one departure takes.
@@ -64,12 +65,12 @@ impl Flight {
         self.bytes
     }
 
-    /// All transmissions up to this order have left the link.
+    /// Order up to which all transmissions have left the link.
     pub(crate) fn left_order(&self) -> u64 {
         self.left_order
     }
 
-    /// The oldest transmission in flight is a later copy of the byte at `position`.
+    /// True if the oldest transmission in flight is a retransmission of the byte at `position`.
     pub(crate) fn oldest_retransmits(&self, position: u64) -> bool {
         self.oldest().is_some_and(|t| !t.first && t.start <= position && position < t.end)
     }
@@ -84,14 +85,14 @@ impl Flight {
         ((self.firsts.len() + self.retransmissions.len()) * size_of::<Transmission>()) as u64
     }
 
-    /// Logs the first departure of a range; without room for more, as in a full log.
+    /// Logs the first departure of a range. Without room it extends the newest entry, as in a full log.
     pub(crate) fn push_first(&mut self, start: u64, end: u64, sent_at: Instant, has_room: bool) {
         if has_room || !self.extend(end) {
             self.push(start, end, sent_at, true);
         }
     }
 
-    /// The last transmission, if it was a first one, is logged as if it had ended at `end`.
+    /// Extends the newest transmission to `end` if it is a first one. Returns whether it did.
     fn extend(&mut self, end: u64) -> bool {
         let Some(last) = self.firsts.back_mut().filter(|last| last.order == self.last_order) else {
             return false;
@@ -101,8 +102,8 @@ impl Flight {
         true
     }
 
-    /// Logs a departure and returns its order. Where the log is full, one that follows another is logged as part of it: its bytes count, and
-    /// its round trip seems longer, never shorter.
+    /// Logs a departure and returns its order. In a full log a first transmission extends the newest entry if that is a
+    /// first one. Its bytes count, and its round trip seems longer, never shorter.
     pub(crate) fn push(&mut self, start: u64, end: u64, sent_at: Instant, first: bool) -> u64 {
         if first && self.firsts.len() >= FIRSTS_MAX && self.extend(end) {
             return self.last_order;
@@ -118,8 +119,8 @@ impl Flight {
         self.last_order
     }
 
-    /// Takes out the newest retransmission if it carried this very range: without room for more the log keeps one of the copies that leave by
-    /// timeouts, which were not answered.
+    /// Removes the newest retransmission if it carried exactly this range. Without room for more, the log then keeps
+    /// only one of the unanswered copies that leave by timeouts.
     pub(crate) fn forget_copy(&mut self, start: u64, end: u64) {
         if self.retransmissions.back().is_some_and(|copy| copy.start == start && copy.end == end) {
             self.retransmissions.pop_back();
@@ -134,8 +135,8 @@ impl Flight {
         (position < found.end).then_some(found)
     }
 
-    /// Takes the oldest transmission out if it left before `arrived`, and of that itself what lies below its position: the
-    /// segments of a super-packet travel one by one, and the rest of them is still in flight.
+    /// Removes the oldest transmission if it left before `arrived`. Of `arrived` itself it removes only the part below
+    /// `arrived.end`. The segments of a super-packet travel one by one, so the rest is still in flight.
     pub(crate) fn pop_until(&mut self, arrived: Arrived) -> Option<Transmission> {
         let oldest = *self.oldest().filter(|t| t.order <= arrived.order)?;
         if oldest.order == arrived.order && arrived.end < oldest.end {
@@ -152,7 +153,7 @@ impl Flight {
         Some(oldest)
     }
 
-    /// Takes `bytes`, less than the whole, off the oldest.
+    /// Removes the first `bytes` of the oldest transmission, less than the whole.
     fn pop_part(&mut self, bytes: u64) -> Option<Transmission> {
         let oldest = *self.oldest().filter(|_| bytes > 0)?;
         if let Some(front) = self.oldest_mut() {
@@ -162,8 +163,8 @@ impl Flight {
         Some(Transmission { end: oldest.start + bytes, ..oldest })
     }
 
-    /// Takes one segment of at most `bytes` out of the oldest transmission, as a duplicate ACK tells that one has left the
-    /// link without telling which.
+    /// Removes one segment of at most `bytes` from the oldest transmission. A duplicate ACK tells that a segment has
+    /// left the link, but not which.
     pub(crate) fn pop_segment(&mut self, bytes: u64) -> Option<Transmission> {
         if self.oldest()?.len() <= bytes { self.pop_oldest() } else { self.pop_part(bytes) }
     }
@@ -182,7 +183,7 @@ impl Flight {
         core::mem::replace(self, rest)
     }
 
-    /// They had not left the link, as far as they reach beyond `una`, and are older than whatever departed since.
+    /// Puts `older` back in front of what departed since, as far as it lies beyond `una`: it had not left the link.
     pub(crate) fn put_back(&mut self, mut older: Flight, una: u64) {
         for part in [&mut older.firsts, &mut older.retransmissions] {
             part.retain(|t| t.end > una);
@@ -195,7 +196,7 @@ impl Flight {
         *self = older;
     }
 
-    /// All that is in flight.
+    /// All transmissions in flight.
     pub(crate) fn copies(&self) -> impl Iterator<Item = &Transmission> {
         self.firsts.iter().chain(&self.retransmissions)
     }

@@ -1,7 +1,7 @@
 //! The gateway: a [`Node`] between a port towards the servers and one towards the radio link.
 //!
-//! Control flow: a packet finds its flow; the flow decides what it means; then the scheduler asks subscribers and flows
-//! in turn for what may leave. Everything else forwards unchanged, and is counted.
+//! A packet finds its flow, and the flow decides what it means. Then the scheduler asks subscribers and flows in turn
+//! for what may leave. All other packets are forwarded unchanged and counted.
 
 mod opening;
 mod status;
@@ -33,10 +33,10 @@ use crate::status::{FlowStage, FlowStatus};
 use crate::table::Table;
 use crate::timers::TIMEOUTS_A_TURN;
 
-/// UDP of servers at this port is QUIC (RFC 9114, Section 3.1.2).
+/// UDP port of QUIC at servers (RFC 9114, Section 3.1.2).
 const QUIC_PORT: u16 = 443;
 
-/// An accelerator, transparent or split.
+/// The accelerator, for transparent and split flows.
 pub struct Gateway {
     pub(crate) table: Table,
     pub(crate) split: Split,
@@ -46,7 +46,7 @@ pub struct Gateway {
     pub(crate) shared: Shared,
 }
 
-/// What every flow uses.
+/// The parts of the gateway that every flow uses.
 pub(crate) struct Shared {
     pub(crate) config: GatewayConfig,
     pub(crate) counters: Counters,
@@ -54,9 +54,9 @@ pub(crate) struct Shared {
     pub(crate) out: VecDeque<(PortId, Packet)>,
     /// Payload bytes kept for all flows.
     pub(crate) buffered: u64,
-    /// Bytes that servers may have on their way, for all flows.
+    /// Bytes that servers may send by the windows that they were shown, for all flows.
     pub(crate) advertised: u64,
-    /// What flows showed of clients and servers.
+    /// What earlier flows showed of clients and servers.
     pub(crate) memory: Memory,
 }
 
@@ -91,7 +91,7 @@ impl Gateway {
         Gateway::with_observer(config, Box::new(()))
     }
 
-    /// A gateway that tells `observer` of everything.
+    /// A gateway that tells `observer` every event.
     pub fn with_observer(config: GatewayConfig, observer: Box<dyn Observer + Send>) -> Self {
         let table = Table::new(&config);
         let counters = Counters::default();
@@ -113,7 +113,8 @@ impl Gateway {
         }
     }
 
-    /// Hashes with this key from here on. Whoever faces the Internet draws one, so that nobody can choose flows that fall on one place.
+    /// Hashes with this key from this call on. A gateway that faces the Internet draws a key, so that nobody can choose
+    /// colliding flows.
     pub fn set_hash_key(&mut self, key: [u64; 2]) {
         self.key = Key(key);
         self.table.set_key(self.key);
@@ -122,7 +123,7 @@ impl Gateway {
         self.shared.memory.set_key(self.key);
     }
 
-    /// Takes up a flow that was open before a restart, so that its windows go on being rescaled.
+    /// Resumes a flow that was open before a restart, so that its windows stay rescaled.
     pub fn resume(&mut self, now: Instant, client_to_server: FlowKey, shifts: Shifts) {
         let (share, window_max_bytes) = self.shared.config.known_without_syn(&client_to_server);
         let interval = self.shared.config.schedule.ack_interval;
@@ -133,13 +134,13 @@ impl Gateway {
         };
         let share = Share::new(&share);
         if let Some(id) = self.table.insert(&self.shared.config, client_to_server, share, make) {
-            // Its ends may be gone: only a timer forgets it then.
+            // Its ends may be gone. Then only a timer forgets it.
             self.table.arm(id, self.shared.repairs());
             self.shared.counters.flows_resumed += 1;
         }
     }
 
-    /// New flows and subscribers are served by this mode, sender and these rules from here on; those that are there stay as they are.
+    /// Sets mode, sender and rules for new flows and subscribers. Existing ones keep theirs.
     pub fn set_policy(&mut self, config: &GatewayConfig) {
         let own = &mut self.shared.config;
         own.mode = config.mode;
@@ -148,59 +149,62 @@ impl Gateway {
         own.sharing.subscribers.clone_from(&config.sharing.subscribers);
     }
 
-    /// A flow was split before a restart: its ends are told, each with its next packet. One that goes on here goes on.
+    /// Tells the two ends of a flow that was split before a restart, each with its next packet. A flow that this
+    /// gateway has goes on.
     pub fn end(&mut self, client_to_server: FlowKey) {
         if self.split.find(&client_to_server).is_none() {
             self.split.lapsed.add(client_to_server);
         }
     }
 
-    /// The gateway was away, and is back in its place: the kernel has reset split flows of which it saw packets, and what others lack is not known.
+    /// Lets go of all split flows after the gateway was away. The kernel may have reset some of them, and nobody knows
+    /// what their ends lack.
     pub fn let_go_of_split_flows(&mut self, now: Instant) {
         self.split.let_go(&mut self.shared.context(now), &mut self.table);
     }
 
-    /// So long did a packet wait for this gateway to look at it: from the target of a queue on, what stands there is a crowded machine's.
+    /// Notes how long a packet waited for this gateway: host queueing delay. From the queue target on, it means an
+    /// overloaded machine, not the subscriber's queue.
     pub fn note_wait(&mut self, waited: Duration) {
         self.table.crowded = waited >= QueueBoundConfig::default().target;
     }
 
-    /// What flows showed of clients and servers.
+    /// Returns what flows showed of clients and servers.
     pub fn memory(&self) -> &Memory {
         &self.shared.memory
     }
 
-    /// Goes on with what another gateway remembered.
+    /// Takes over the memory of another gateway.
     pub fn set_memory(&mut self, memory: Memory) {
         self.shared.memory = memory;
     }
 
-    /// Counts since the start.
+    /// Returns the counts since the start.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
     }
 
-    /// Flows in the table.
+    /// Number of flows in the table.
     pub fn flows(&self) -> usize {
         self.table.len()
     }
 
-    /// Of those, split ones.
+    /// Number of split flows among them.
     pub fn split_flows(&self) -> usize {
         self.split.len()
     }
 
-    /// Subscribers that have flows.
+    /// Number of subscribers, those without TCP flows included.
     pub fn subscribers(&self) -> usize {
         self.table.subscribers()
     }
 
-    /// Payload bytes kept.
+    /// Bytes of payload kept.
     pub fn buffered_bytes(&self) -> u64 {
         self.shared.buffered
     }
 
-    /// The transparent flow in this place, and what it needs for an event.
+    /// Returns the transparent flow in this place, and the context of an event.
     fn at(&mut self, now: Instant, id: u32) -> Option<(&mut Flow, Context<'_>)> {
         let (flow, subscriber) = self.table.flow_mut(id)?;
         Some((flow, self.shared.context(now).of(subscriber)))
@@ -230,7 +234,7 @@ impl Gateway {
         self.after(id, now, before, report);
     }
 
-    /// After every event of a flow: its subscriber learns, it may send, its timer is set.
+    /// Runs after every event of a flow: informs its subscriber, lets the flow join the turns, sets its timer.
     fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
         let Some((flow, ctx)) = self.at(now, id) else { return };
         flow.settle(ctx.buffered);
@@ -244,7 +248,7 @@ impl Gateway {
         }
     }
 
-    /// Forgets a transparent flow if nothing came for too long. True if it did.
+    /// Forgets a transparent flow if it was idle for too long. True if it did.
     fn expire(&mut self, now: Instant, id: u32) -> bool {
         let idle_timeout_s = self.shared.config.limits.idle_timeout_s;
         let Some(flow) = self.table.flow(id).filter(|flow| flow.is_expired(now, idle_timeout_s)) else {
@@ -255,7 +259,7 @@ impl Gateway {
         true
     }
 
-    /// It is the turn of the flow in this place, with `limit` bytes. Returns its packet, if it has one.
+    /// Gives the turn to the flow in this place, with `limit` bytes. Returns its packet, if it has one.
     fn take_turn(&mut self, now: Instant, id: u32, limit: u64) -> Option<Packet> {
         if let Some(entry) = self.table.split(id) {
             let mut ctx = self.shared.context(now);
@@ -282,7 +286,7 @@ impl Gateway {
         }
     }
 
-    /// A packet without a whole TCP segment. False if it was for the gateway alone.
+    /// Handles a packet without a whole TCP segment. False if it was for the gateway alone.
     fn on_opaque(&mut self, now: Instant, from: PortId, packet: &Packet) -> bool {
         self.shared.counters.pass(PassReason::NotTcp);
         let Some(error) = icmp::parse(packet.header()) else { return true };
@@ -298,7 +302,8 @@ impl Gateway {
         true
     }
 
-    /// A copy of a message that goes to its receiver by itself, about what went to either side.
+    /// Handles a copy of an ICMP message, which reaches its receiver without the gateway. Either side may have sent the
+    /// quoted packet.
     fn on_overheard(&mut self, now: Instant, packet: &Packet) {
         let Some(error) = icmp::parse(packet.header()).filter(|error| error.mtu.is_some()) else { return };
         if !self.icmp.allows(now, self.key, error.source) {
@@ -310,7 +315,7 @@ impl Gateway {
         self.on_path_mtu(now, &error);
     }
 
-    /// A message about what the server of a transparent flow sent to the client.
+    /// Handles a message about a packet from the server of a transparent flow to the client.
     fn on_path_mtu(&mut self, now: Instant, error: &IcmpError) {
         let Some((mtu, id)) = error.mtu.zip(self.table.find(&error.quoted.reversed())) else { return };
         if let Some((flow, mut ctx)) = self.at(now, id) {
@@ -318,7 +323,7 @@ impl Gateway {
         }
     }
 
-    /// A packet other than TCP goes on, and is counted.
+    /// Counts and forwards a packet other than TCP.
     fn pass_non_tcp(&mut self, now: Instant, from: PortId, packet: Packet) {
         let Some((src, dst)) = packet.addresses() else { return self.shared.forward(from, packet) };
         let counters = &mut self.shared.counters;
@@ -347,7 +352,7 @@ impl Gateway {
         }
     }
 
-    /// The next of what is not TCP whose turn has come.
+    /// Returns the next waiting packet other than TCP that may leave.
     fn next_non_tcp(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         let Shared { counters, buffered, .. } = &mut self.shared;
         let next = self.table.next_non_tcp(now, &mut counters.other_dropped, buffered)?;
@@ -355,7 +360,7 @@ impl Gateway {
         Some((RADIO, next))
     }
 
-    /// A packet of a split flow; it comes back if it is of none.
+    /// Handles a packet of a split flow. Returns the packet if it belongs to none.
     fn on_split(&mut self, now: Instant, from: PortId, key: &FlowKey, packet: Packet) -> Option<Packet> {
         match self.split.find(key) {
             Some(id) => {
@@ -398,11 +403,11 @@ impl Node for Gateway {
     fn handle_timeout(&mut self, now: Instant) {
         self.split.on_timeout(&mut self.shared.context(now), &mut self.table);
         self.table.non_tcp_timeouts(now);
-        // Those that are left are due still, and come with the next turn.
+        // More than these stay due until the next turn.
         for _ in 0..TIMEOUTS_A_TURN {
             let Some(id) = self.table.pop_due(now) else { break };
             if let Some(entry) = self.table.split(id) {
-                // Its share has changed.
+                // For a split flow this timer only makes the schedule look again.
                 self.table.after_split_event(id, now, entry.demand, &LinkReport::default());
                 continue;
             }
@@ -430,7 +435,7 @@ impl Node for Gateway {
                 return Some(next);
             }
             let Some((id, limit)) = self.table.next_sender(now, self.shared.config.schedule.mode) else {
-                // The last TCP flow that waited may just have gone.
+                // The last TCP flow that waited may just have gone, so waiting packets other than TCP may leave.
                 return self.next_non_tcp(now);
             };
             if let Some(packet) = self.take_turn(now, id, limit) {

@@ -1,26 +1,27 @@
-//! Flows that nobody has answered for yet, oldest first, so that they make room when there is none.
+//! Half-open flows, oldest first. When places are short, the oldest is removed.
 //!
-//! Anybody can send SYNs, with any addresses. As in nf_conntrack (early_drop), what has not been answered goes before what has: a flood takes the
-//! places of its own SYNs only. A SYN is in a queue for much longer than an honest handshake takes, as long as the queue is longer than
-//! what a flood brings in a round trip; so that no flood fills it from one network alone, each has an end of its own.
+//! Anybody can send SYNs, with any addresses. As in nf_conntrack (early_drop), half-open flows are removed before
+//! answered ones, so a flood takes only the places of its own SYNs. A SYN stays in its queue longer than an honest
+//! handshake takes, if the queue is longer than a flood's SYNs of one round trip. Each subscriber and each network of
+//! servers has its own limit, so that no single one fills the queue.
 
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
 use crate::keyed::{Key, Map, rekeyed};
 
-/// Whose flows a queue holds.
+/// The flows that a queue holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Group {
-    /// All.
+    /// All half-open flows.
     All,
-    /// Those of a subscriber.
+    /// Those of one subscriber.
     Subscriber(u32),
-    /// Those with servers of a network.
+    /// Those with servers of one network.
     Network(IpAddr),
 }
 
-/// A place in the table, and which of the flows it is that had this place.
+/// A place in the table, and the serial number of the flow that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) place: u32,
@@ -30,20 +31,20 @@ pub(crate) struct Ticket {
 #[derive(Debug, Default)]
 struct Queue {
     tickets: VecDeque<Ticket>,
-    /// Those of flows that are still half open.
+    /// Number of tickets whose flows are still half open.
     live: u32,
 }
 
-/// The queues.
+/// A queue for each group.
 #[derive(Debug, Default)]
 pub(crate) struct HalfOpen {
     queues: Map<Group, Queue>,
 }
 
-/// Tickets out of date that are borne at least. Our choice.
+/// Number of outdated tickets that a queue may always keep. Our choice.
 const SLACK: usize = 64;
-/// Our choice: a subscriber may have this part of all places half open, a network of servers four times as much. Nobody opens 64 flows at once
-/// who cannot wait for some of them.
+/// Our choice: a subscriber may have a 64th of all places half open, a network of servers four times as many. A client
+/// that opens 64 flows at once can wait for some of them.
 const SUBSCRIBER_PART: usize = 64;
 const GROUP_MIN: usize = 64;
 
@@ -53,11 +54,11 @@ impl HalfOpen {
         rekeyed(&mut self.queues, key);
     }
 
-    /// A flow opens. `is_live` tells which tickets are still in use.
+    /// Adds a flow that opens. `is_live` tells which tickets are still half open.
     pub(crate) fn add(&mut self, groups: [Group; 3], ticket: Ticket, is_live: impl Fn(Ticket) -> bool) {
         for group in groups {
             let queue = self.queues.entry(group).or_default();
-            // Only once in as many times as tickets are kept.
+            // The walk is rare: once in about as many calls as the queue has tickets.
             if queue.tickets.len() > 2 * queue.live as usize + SLACK {
                 queue.tickets.retain(|&ticket| is_live(ticket));
             }
@@ -66,7 +67,7 @@ impl HalfOpen {
         }
     }
 
-    /// A flow is no longer half open.
+    /// Removes a flow that is no longer half open.
     pub(crate) fn leave(&mut self, groups: [Group; 3]) {
         for group in groups {
             if let Some(queue) = self.queues.get_mut(&group) {
@@ -78,7 +79,7 @@ impl HalfOpen {
         }
     }
 
-    /// The oldest of a group.
+    /// Returns the place of the oldest half-open flow of a group.
     pub(crate) fn oldest(&mut self, group: Group, is_live: impl Fn(Ticket) -> bool) -> Option<u32> {
         let tickets = &mut self.queues.get_mut(&group)?.tickets;
         while let Some(&ticket) = tickets.front() {
@@ -90,12 +91,12 @@ impl HalfOpen {
         None
     }
 
-    /// How many there are in all.
+    /// Number of half-open flows.
     pub(crate) fn len(&self) -> usize {
         self.queues.get(&Group::All).map_or(0, |queue| queue.live as usize)
     }
 
-    /// A group has as many as it may have, of so many places.
+    /// True if a group has as many half-open flows as it may, in a table of `places`.
     pub(crate) fn is_full(&self, group: Group, places: usize) -> bool {
         let most = match group {
             Group::All => places,

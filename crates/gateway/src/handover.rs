@@ -1,11 +1,11 @@
-//! A gateway that goes on in another process, as when its program is replaced by a newer one.
+//! Hands all flows of a gateway to another process, for example to a newer program.
 //!
-//! What is written down is everything of flows and their subscribers: payload, positions, estimators, timers. Times are those of the
-//! driver's clock, which must be the same in both processes. Split flows are written one by one, because a flow that the other
-//! program cannot read is the only one that has to end.
+//! The state has everything of flows and subscribers: payload, positions, estimators, timers. Its times are readings of
+//! the driver's clock, which must be the same in both processes. Each split flow is written separately. If the other
+//! program cannot read one, only that flow ends.
 //!
-//! A newer program may read what an older one wrote if the format names its fields: new fields then need `serde(default)`.
-//! A field that gets another name here keeps the written one (`serde(rename)`), so that both programs read each other.
+//! A newer program can read an older state if the format names its fields. New fields then need `serde(default)`. A
+//! field that is renamed here keeps its written name (`serde(rename)`), so that both programs read each other.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -26,11 +26,11 @@ use crate::split::handover::Order;
 pub use crate::split::handover::{SplitState, SplitTakenOver};
 use crate::table::Table;
 
-/// The state of a gateway, to be written down.
+/// The state of a gateway, to be serialised.
 #[derive(Serialize)]
 pub struct State<'a> {
     table: &'a Table,
-    /// Split flows by name, for a program that cannot take them over.
+    /// Addresses and ports of split flows, for a program that cannot take them over.
     split: Vec<FlowKey>,
     split_order: Order,
     counters: &'a Counters,
@@ -60,31 +60,32 @@ pub struct TakenOver {
     passed_syns: PassedSyns,
 }
 
-/// A table that is none is not read: a digest tells only that nothing was damaged on the way.
+/// Refuses a table that contradicts itself. A digest shows only that nothing was damaged on the way.
 fn checked_table<'de, D: Deserializer<'de>>(from: D) -> Result<Table, D::Error> {
     Table::deserialize(from)?.checked().map_err(D::Error::custom)
 }
 
 impl TakenOver {
-    /// How many flows were split.
+    /// Number of flows that were split.
     pub fn split_flows(&self) -> usize {
         self.table.split_len()
     }
 }
 
-/// Our choice: so many half-open flows go along. An honest handshake is among the newest, even in a flood of some thousand SYNs a second; the
-/// state of 20,000 took longer than the two processes wait for each other, so that a flood kept the gateway from being replaced.
+/// Our choice: the number of half-open flows that are handed over. An honest handshake is among the newest, even in a
+/// flood of some thousand SYNs a second. Handing over 20,000 took longer than the two processes wait for each other: a
+/// flood prevented the replacement of the gateway.
 const HALF_OPEN_MAX: usize = 1_024;
 
 impl Gateway {
-    /// Before its state is written: of the half-open flows only the newest go along.
+    /// Drops all half-open flows but the newest. Call it before the state is written.
     pub fn prepare_handover(&mut self, now: Instant) {
         while let Some(oldest) = self.table.oldest_beyond(HALF_OPEN_MAX) {
             self.drop_half_open(now, oldest);
         }
     }
 
-    /// Everything that another gateway needs to go on as this one would, but for its [split flows](Self::split_states).
+    /// Returns everything that another gateway needs to go on, except its [split flows](Self::split_states).
     pub fn state(&self) -> State<'_> {
         State {
             table: &self.table,
@@ -99,13 +100,13 @@ impl Gateway {
         }
     }
 
-    /// Every split flow.
+    /// Returns every split flow.
     pub fn split_states(&self) -> impl Iterator<Item = SplitState<'_>> {
         self.split.states()
     }
 
-    /// Goes on where the gateway stopped whose state this is. New flows and subscribers are served by `config`, those that are there stay
-    /// as they are. Split flows of which nothing was read are over: each of their ends is told with its next packet.
+    /// Continues the gateway that wrote `state`. `config` serves new flows and subscribers; existing ones stay as they
+    /// are. Split flows that could not be read end. Each of their ends is told with its next packet.
     pub fn take_over(
         config: GatewayConfig,
         observer: Box<dyn Observer + Send>,

@@ -1,50 +1,50 @@
-//! The SYNs: what the two ends agreed on, and the window scale option that a client lacks.
+//! What the SYNs of both ends agreed on, and the window scale option that the gateway adds for a client.
 
 use paceline_wire::{Flags, Packet, Tcp};
 
 use crate::counters::{Counters, PassReason};
 
-/// The window shifts of a flow (RFC 7323, Section 2): all that must survive a restart of the gateway.
+/// The window shifts of a flow (RFC 7323, Section 2). Only they must survive a restart of the gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Shifts {
-    /// The client's windows are in units of `1 << client`.
+    /// The unit of the client's window fields is `1 << client`.
     pub client: u8,
-    /// The server takes the client's windows to be in units of `1 << shown`.
+    /// The server reads the client's window fields in units of `1 << shown`.
     pub shown: u8,
-    /// The server's windows are in units of `1 << server`.
+    /// The unit of the server's window fields is `1 << server`.
     pub server: u8,
-    /// The option was added for a client that lacks it: the server's windows are rescaled, too.
+    /// The gateway added the option for a client that lacks it. The server's windows are rescaled, too.
     pub added: bool,
 }
 
 impl Shifts {
-    /// The server takes the client's windows for something else than the client: without a gateway they are misread.
+    /// True if without a gateway an end would misread the other's windows.
     pub fn rescaled(self) -> bool {
         self.added || self.shown != self.client
     }
 
-    /// How far others have to shift the window fields where the gateway cannot: those of the client to the right, those of the
-    /// server to the left.
+    /// Returns the bits by which others must shift window fields in place of the gateway. The client's are shifted to
+    /// the right, the server's to the left.
     pub fn corrections(self) -> (u8, u8) {
         (self.shown.saturating_sub(self.client), if self.added { self.server } else { 0 })
     }
 
-    /// A window field of the client, in bytes.
+    /// Converts a window field of the client to bytes.
     pub(crate) fn client_window(self, field: u16) -> u64 {
         u64::from(field) << self.client
     }
 
-    /// The field that shows the client the server's window.
+    /// Converts a window field of the server to the one that the client is shown.
     pub(crate) fn server_field(self, field: u16) -> u16 {
         if self.added { (u64::from(field) << self.server).min(u64::from(u16::MAX)) as u16 } else { field }
     }
 }
 
-/// A client's own shift is left alone from here on: 65,535 << 5 is 2 MB, or 20 Mbit/s for 0.8 s. Our choice; a smaller one, as
-/// clients with fixed buffers have, cannot show what is in flight while a hole is repaired.
+/// Smallest shift of a client that is left alone. Our choice: 65,535 << 5 is 2 MB, or 20 Mbit/s for 0.8 s. Clients with
+/// fixed buffers use smaller shifts, which cannot show the data in flight while a hole is repaired.
 const SUFFICIENT_SHIFT: u8 = 5;
 
-/// What has been seen of a flow's SYNs.
+/// Contents of a flow's SYNs.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Handshake {
     client_offer: Option<u8>,
@@ -54,18 +54,18 @@ pub(crate) struct Handshake {
     shown: Option<u8>,
     client_sack: bool,
     server_sack: bool,
-    /// Segment size that the client accepts, or the default of RFC 9293.
+    /// The segment size that the client accepts, or the default of RFC 9293.
     pub(crate) mss: u16,
 }
 
 impl Handshake {
-    /// A SYN or SYN-ACK of the client passes: adds the window scale option if it is missing, and raises a small shift, where
-    /// `wanted`.
+    /// Handles a SYN or SYN-ACK of the client. If `wanted`, adds a missing window scale option, and raises a small
+    /// shift.
     pub(crate) fn on_client_syn(&mut self, packet: &mut Packet, wanted: Option<u8>, counters: &mut Counters) {
         let Some(tcp) = packet.tcp() else { return };
         self.client_offer = tcp.window_scale();
         self.client_sack = tcp.sack_permitted();
-        // RFC 9293, Section 3.7.1: 536 where the option is missing (1220 for IPv6 is larger, so this is safe).
+        // RFC 9293, Section 3.7.1: 536 where the option is missing. The 1220 of IPv6 is larger, so 536 is safe.
         self.mss = tcp.mss().unwrap_or(536).max(64);
         let server_can = !self.server_seen || self.server_offer.is_some();
         let (Some(shift), Some(mut tcp)) = (wanted.filter(|_| server_can), packet.tcp_mut()) else { return };
@@ -78,7 +78,7 @@ impl Handshake {
         }
     }
 
-    /// A SYN or SYN-ACK of the server passes: takes the option off if the client did not send it.
+    /// Handles a SYN or SYN-ACK of the server. Removes the window scale option if the client did not send one.
     pub(crate) fn on_server_syn(&mut self, packet: &mut Packet) {
         let Some(tcp) = packet.tcp() else { return };
         self.server_seen = true;
@@ -93,17 +93,17 @@ impl Handshake {
         }
     }
 
-    /// Both sides offered SACK.
+    /// True if both ends offered SACK.
     pub(crate) fn sack(&self) -> bool {
         self.client_sack && self.server_sack
     }
 
-    /// A SACK block passed, so both sides did: all that a resumed flow has to go by.
+    /// Notes that a SACK block passed, which means that both ends offered SACK. A resumed flow has no other evidence.
     pub(crate) fn note_sack(&mut self) {
         (self.client_sack, self.server_sack) = (true, true);
     }
 
-    /// What holds once both SYNs are through. Scaling needs both offers.
+    /// Returns the shifts of the flow after both SYNs. Scaling needs both offers.
     pub(crate) fn shifts(&self) -> Shifts {
         match (self.shown, self.client_offer, self.server_offer) {
             (Some(shown), None, Some(server)) => Shifts { client: 0, shown, server, added: true },
@@ -115,10 +115,11 @@ impl Handshake {
     }
 }
 
-/// Why a flow that starts with this SYN must not be edited (design, the gateway, 5).
+/// Returns why a flow that starts with this SYN must not be edited, if so (design, the gateway, 5).
 pub(crate) fn must_pass(tcp: Tcp<'_>) -> Option<PassReason> {
     if tcp.flags().intersects(Flags::RST | Flags::FIN) {
-        // A listener ignores a RST (RFC 9293, Section 3.10.7.2). Our choice for a FIN: nobody begins with the end.
+        // A listener ignores a RST (RFC 9293, Section 3.10.7.2). Our choice for a FIN: no connection begins with its
+        // end.
         Some(PassReason::Unacceptable)
     } else if tcp.covers_headers() {
         Some(PassReason::Authenticated)

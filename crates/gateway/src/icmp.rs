@@ -6,34 +6,34 @@ use paceline_wire::{Duration, FlowKey, Instant, Seq};
 
 use crate::keyed::Key;
 
-/// What a message is about.
+/// The contents of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IcmpError {
-    /// Who says so.
+    /// The sender of the message.
     pub(crate) source: IpAddr,
-    /// Addresses and ports of the packet that it quotes.
+    /// Addresses and ports of the quoted packet.
     pub(crate) quoted: FlowKey,
-    /// Its sequence number.
+    /// Sequence number of the quoted packet.
     pub(crate) seq: Seq,
-    /// The MTU in bytes of IP, if that packet was too big; else its destination cannot be reached.
+    /// MTU in bytes of IP, if the quoted packet was too big. Without it, the destination cannot be reached.
     pub(crate) mtu: Option<u64>,
 }
 
-/// Our choice, Linux's net.ipv4.route.min_pmtu: no link in use has less, though RFC 791, Section 3.2, allows 68. Headers of packets so small would
-/// take most of a link, at anybody's word.
+/// Our choice, as Linux's net.ipv4.route.min_pmtu. RFC 791, Section 3.2, allows 68, but no link in use has less than
+/// 552. With such small packets, headers would take most of a link, and anybody could forge the message.
 const MTU_MIN_V4: u64 = 552;
-/// Smallest MTU of IPv6 (RFC 8200, Section 5): a message with a smaller value is to be discarded (RFC 8201, Section 4).
+/// Smallest MTU of IPv6 (RFC 8200, Section 5). A message with a smaller value is discarded (RFC 8201, Section 4).
 const MTU_MIN_V6: u64 = 1_280;
 
-/// How many messages of each source are read.
+/// Limits the number of messages read from each source.
 #[derive(Debug)]
 pub(crate) struct Limit {
-    /// Messages in the present interval, and when it began; sources share a place by chance.
+    /// Start of the present interval, and the number of messages in it. Several sources may share a place.
     places: [(Instant, u32); PLACES],
 }
 
 const PLACES: usize = 64;
-/// Our choice: a Linux router sends a thousand messages a second at most (net.ipv4.icmp_msgs_per_sec).
+/// Our choice: a Linux router sends at most a thousand messages a second (net.ipv4.icmp_msgs_per_sec).
 const INTERVAL: Duration = Duration::from_millis(100);
 const MESSAGES_MAX: u32 = 100;
 
@@ -44,7 +44,7 @@ impl Default for Limit {
 }
 
 impl Limit {
-    /// A message of `source` may be read.
+    /// True if this message of `source` may be read.
     pub(crate) fn allows(&mut self, now: Instant, key: Key, source: IpAddr) -> bool {
         let (began, messages) = &mut self.places[key.hash(&source) as usize % PLACES];
         if now.saturating_since(*began) >= INTERVAL {
@@ -55,7 +55,7 @@ impl Limit {
     }
 }
 
-/// Reads a message about a TCP packet; `ip` is the whole IP packet.
+/// Reads a message about a TCP packet. `ip` is the whole IP packet.
 pub(crate) fn parse(ip: &[u8]) -> Option<IcmpError> {
     match ip.first()? >> 4 {
         4 => parse_v4(ip),
@@ -82,7 +82,8 @@ fn parse_v4(ip: &[u8]) -> Option<IcmpError> {
     about(source.into(), address(12)?, address(16)?, tcp, mtu)
 }
 
-/// RFC 791, Section 3.1: five words at least. With fewer, addresses would be taken for ports.
+/// Returns the length of the header: at least five words (RFC 791, Section 3.1). With fewer, addresses would be read as
+/// ports.
 fn header_len_v4(ip: &[u8]) -> Option<usize> {
     let words = ip.first()? & 15;
     (words >= 5).then_some(usize::from(words) * 4)

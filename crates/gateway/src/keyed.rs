@@ -1,4 +1,4 @@
-//! Hashes with a key, so that nobody outside can choose what falls on one place: addresses, ports and numbers are anybody's to choose.
+//! Hashes with a key. Anybody can choose addresses, ports and numbers. With a key, nobody can choose colliding ones.
 
 #![allow(deprecated)] // core has no other name for SipHash 2-4 (Aumasson and Bernstein, 2012), which std only wraps.
 
@@ -6,11 +6,11 @@ use core::hash::{BuildHasher, Hash, SipHasher};
 
 use hashbrown::HashMap;
 
-/// The key. Whoever runs a gateway draws one; a simulator leaves it at zero, or takes it from its seed.
+/// The key. A running gateway draws one. A simulator leaves it at zero, or takes it from its seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Key(pub(crate) [u64; 2]);
 
-/// A map whose places nobody can choose.
+/// A map in which nobody can choose colliding keys.
 pub(crate) type Map<K, V> = HashMap<K, V, Key>;
 
 impl BuildHasher for Key {

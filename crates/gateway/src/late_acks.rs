@@ -1,17 +1,18 @@
-//! Whether a subscriber's ACKs wait so long on its uplink that they no longer tell what the downlink does.
+//! Finds out whether a subscriber's ACKs wait too long on its uplink to tell the state of the downlink.
 //!
-//! Beside an upload they do (Section 1 of TCP-RRE). What is outstanding, found lost or waited for is then a report of a while ago: a bound
-//! by it is wrong, and what is repeated by it has often arrived. So the flows are passed through until the uplink is free again.
+//! During an upload they wait so long (Section 1 of TCP-RRE). Their reports of outstanding and lost data are then out
+//! of date. A bound by them is wrong, and data that is repeated by them has often arrived. So the flows pass through
+//! until the uplink is free again.
 
 use paceline_wire::{Duration, Instant};
 
 use crate::rtt_min::{RttMin, STANDING};
 
-/// Our choice: an uplink schedules a phone's packets some milliseconds late without any queue.
+/// Our choice: a shorter wait is no queue. An uplink may schedule a phone's packets some milliseconds late.
 const LATE_MIN: Duration = Duration::from_millis(20);
-/// Our choice: longer than an upload that is bounded makes it after its first round trips.
+/// Our choice: an upload that is bounded makes a shorter queue after its first round trips.
 const BOUNDED_MIN: Duration = Duration::from_millis(250);
-/// Our choice: an upload's queue is short for some round trips after each of its losses.
+/// Our choice: how long ACKs count as late. An upload's queue is short for some round trips after each of its losses.
 const FREE: Duration = Duration::from_secs(2);
 
 /// What the uplink does to ACKs.
@@ -29,8 +30,9 @@ impl Default for LateAcks {
 }
 
 impl LateAcks {
-    /// An ACK waited for `queue` on the uplink of a path whose round trip is `rtt` without queues. Where a bound keeps the uplink's queue short
-    /// it goes away again, and a download that passes meanwhile would fill the downlink's buffer, behind which the upload's ACKs wait.
+    /// Takes an ACK that waited for `queue` on the uplink. The path's round trip without queues is `rtt`. If a bound
+    /// keeps the uplink's queue short, the queue goes away again. A download that passed meanwhile would fill the
+    /// downlink's buffer, and the upload's ACKs would wait behind it.
     pub(crate) fn on_ack(&mut self, now: Instant, queue: Duration, rtt: Duration, bounded: bool) {
         let first = *self.first.get_or_insert(now);
         let standing = self.standing.update(now, queue);
@@ -42,7 +44,7 @@ impl LateAcks {
         }
     }
 
-    /// They are late.
+    /// True if the ACKs are late.
     pub(crate) fn are_late(&self) -> bool {
         self.late_at.is_some()
     }

@@ -1,8 +1,9 @@
-//! The accelerator between servers and the clients of a radio link, in transparent and in split mode. No I/O and no clock.
+//! The accelerator between servers and the clients of a radio link, transparent or split. No I/O and no clock.
 //!
-//! [`Gateway`] is a [`Node`](paceline_wire::Node): packets and time in, packets out. It is the design of W. S. Wan's
-//! thesis, "Transport Layer Optimization for Mobile Data Networks" (CUHK, 2010); chapters, equations and figures named in
-//! this crate are its. Each algorithm has a file of its own and can be switched off by name in [`GatewayConfig`].
+//! [`Gateway`] is a [`Node`](paceline_wire::Node): it takes packets and time, and gives packets. The design is that of
+//! W. S. Wan's thesis, "Transport Layer Optimization for Mobile Data Networks" (CUHK, 2010). Chapters, equations and
+//! figures named in this crate are those of the thesis. Each algorithm has its own file. [`GatewayConfig`] can switch
+//! it off by name.
 #![no_std]
 
 extern crate alloc;

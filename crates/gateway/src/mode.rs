@@ -1,24 +1,24 @@
-//! What a flow can become, and a decision about one.
+//! The modes of a flow, and a decision about one.
 
 use crate::auto::Reason;
 use crate::counters::PassReason;
 use crate::split::SenderConfig;
 
-/// What becomes of a flow.
+/// Mode of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// It is forwarded unchanged.
     Pass(PassReason),
     /// It is accelerated; its ends keep talking to each other.
     Transparent,
-    /// Each end talks to the gateway; this sends to the client.
+    /// Each end talks to the gateway, which sends to the client with this sender.
     Split(SenderConfig),
 }
 
-/// What was decided.
+/// The subject of a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
-    /// What a new flow becomes.
+    /// Mode of a new flow.
     Mode(Mode),
     /// The server repairs the flow from here on.
     ServerRepairs,
@@ -29,8 +29,8 @@ pub enum What {
 /// A decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// What.
+    /// What was decided.
     pub what: What,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }

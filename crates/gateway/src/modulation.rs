@@ -1,5 +1,5 @@
-//! RTT modulation (Chapter 6): acknowledgements wait here a little, so that the server's timeout leaves room for
-//! local retransmissions. One that tells of much at once may leave in steps (`flow/ack_steps.rs`).
+//! RTT modulation (Chapter 6): acknowledgements are delayed a little, so that the server's timeout leaves room for
+//! local retransmissions. An acknowledgement of many bytes may leave in steps (`flow/ack_steps.rs`).
 
 use alloc::collections::VecDeque;
 
@@ -8,11 +8,11 @@ use paceline_wire::{Duration, Instant, Packet};
 use crate::config::{RttModulationConfig, RttModulationMode};
 use crate::supply::Verdict;
 
-/// Packets that may wait in one flow: an ACK every 100 us for 400 ms. What comes on top pushes the oldest out.
+/// Packets that may wait in one flow: an ACK every 100 us for 400 ms. A further packet pushes the oldest out.
 const LANE_MAX: usize = 4096;
 
-/// An ACK waits for less than this (RFC 9293, Section 3.8.6.3). Only as printed D knows no bound: one deviation after an outage made it 77 s,
-/// for the rest of the connection, and 118 s, which no server waits for.
+/// An ACK waits for no longer (RFC 9293, Section 3.8.6.3: less than half a second). Only D as printed has no bound. One
+/// deviation after an outage raised it to 77 s for the rest of the connection, and to 118 s, for which no server waits.
 const HOLD_MAX: Duration = Duration::from_millis(499);
 
 /// What has to be done to a packet when it leaves for the server.
@@ -20,11 +20,11 @@ const HOLD_MAX: Duration = Duration::from_millis(499);
 pub(crate) enum Edit {
     /// Nothing.
     None,
-    /// It carries an acknowledgement, whose window is written then.
+    /// Write the window of its acknowledgement.
     Window,
-    /// The same, but it leaves only if the window has moved: otherwise it would be a duplicate ACK.
+    /// The same, but the packet leaves only if the window has moved: otherwise it would be a duplicate ACK.
     WindowUpdate,
-    /// It carries a duplicate acknowledgement, and has to remain one: the window that was shown last is written then.
+    /// Keep it a duplicate acknowledgement: write the window that was shown last.
     Duplicate,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct Held {
     pub(crate) edit: Edit,
     /// The packet.
     pub(crate) packet: Packet,
-    /// Its acknowledgement is told in steps.
+    /// Its acknowledgement leaves in steps.
     #[serde(default)]
     steps: Option<Steps>,
 }
 
 impl Held {
-    /// The next step; `None` where nothing is left but the packet itself.
+    /// Returns the next step; `None` if only the packet itself is left.
     fn next_step(&mut self) -> Option<Held> {
         let steps = self.steps.as_mut().filter(|steps| steps.left > steps.bytes)?;
         steps.left -= steps.bytes.max(1);
@@ -58,14 +58,14 @@ impl Held {
     }
 }
 
-/// How an acknowledgement is told in steps.
+/// How an acknowledgement leaves in steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Steps {
-    /// Bytes that it acknowledges and that no step has told of.
+    /// Bytes that it acknowledges and that no step has acknowledged.
     pub(crate) left: u64,
     /// Bytes of a step, one at least.
     pub(crate) bytes: u64,
-    /// Time between two.
+    /// Time between two steps.
     pub(crate) apart: Duration,
 }
 
@@ -73,12 +73,12 @@ pub(crate) struct Steps {
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Modulation {
     delay: Duration,
-    /// Eqs. (16), (17) and nothing else.
+    /// Only Eqs. (16) and (17) apply.
     #[serde(default)]
     as_printed: bool,
     lane: VecDeque<Held>,
     last_release: Instant,
-    /// How the newest acknowledgement was told in steps, and for how long.
+    /// The steps of the newest acknowledgement that leaves in steps, and how long they take.
     #[serde(default)]
     pace: Option<(Steps, Duration)>,
     /// How long the newest acknowledgement is held, and its arrival.
@@ -103,13 +103,12 @@ impl Modulation {
         self.delay
     }
 
-    /// An ACK arrived: Eq. (17) while D < L x rtt, Eq. (16).
+    /// Handles an ACK: Eq. (17) while D < L x rtt, Eq. (16).
     ///
-    /// The text only ever raises D. A longer RTT needs a larger congestion window at the server, which CUBIC takes
-    /// seconds to open and BBR limits to twice its estimate of the BDP. So, our choice: D grows only while the server
-    /// fills whatever window it is given, by no more than a 256th of its goal per ACK, and gives way
-    /// ([`Self::on_round`]) when the server no longer keeps up. A model-based sender is thus left alone. None of that with
-    /// [`RttModulationMode::Text`].
+    /// The text only ever raises D. A longer RTT needs a larger congestion window at the server. CUBIC takes seconds to
+    /// open it, and BBR limits it to twice its estimate of the BDP. Our choice: D grows only while the server fills any
+    /// window that it is given, by at most a 256th of its goal per ACK. It shrinks ([`Self::on_round`]) when the server
+    /// no longer keeps up. So a model-based sender has no delay. [`RttModulationMode::Text`] has none of these rules.
     pub(crate) fn on_ack(&mut self, config: &RttModulationConfig, input: &ModulationInput) {
         if config.mode == RttModulationMode::None {
             return;
@@ -123,19 +122,19 @@ impl Modulation {
             return;
         }
         if input.window_filling && self.delay < goal {
-            // A deviation of nothing would never raise it: a 1024th at least.
+            // A deviation of zero would never raise it: a 1024th at least.
             let step = (input.deviation * u64::from(config.beta)).max(goal / 1024).min(goal / 256);
             self.delay += step;
         }
         self.delay = self.delay.min(goal);
     }
 
-    /// No acknowledgement waits any more.
+    /// Ends the delay of acknowledgements.
     pub(crate) fn stop(&mut self) {
         self.delay = Duration::ZERO;
     }
 
-    /// A round trip is over.
+    /// Handles the end of a round trip.
     pub(crate) fn on_round(&mut self, verdict: Verdict) {
         self.delay = match verdict {
             _ if self.as_printed => self.delay,
@@ -145,16 +144,16 @@ impl Modulation {
         };
     }
 
-    /// Appends a packet; `late` is how much longer than usual the client took for what it acknowledges.
+    /// Appends a packet. `late`: how much longer than usual the client took to acknowledge its data.
     ///
-    /// The server shall see rtt + D. An ACK that waited for a local retransmission has used up part of D already; to
-    /// delay it by D again would cost the very margin that D is there for. Those after it wait as long as it did and a
-    /// little longer each, by a quarter of the time between them (our choice): to hold the next one for all of D would
-    /// stop the server's ACK clock, and its view of the window, for as long.
+    /// The server should see rtt + D. An ACK that waited for a local retransmission has already used up part of D. To
+    /// delay it by D again would cost the margin for which D is there. Later ACKs wait as long as it did, each a little
+    /// longer, by a quarter of the time between them (our choice). To hold the next one for the whole D would stop the
+    /// server's ACK clock, and its view of the window, for as long.
     ///
-    /// As printed every ACK waits for D, and here for less than half a second.
+    /// As printed every ACK waits for D, here for less than half a second.
     ///
-    /// Data, FIN and RST (`urgent`) do not wait, and take what is before them along.
+    /// Data, FIN and RST (`urgent`) do not wait, and the packets before them leave at once too.
     pub(crate) fn push(&mut self, now: Instant, late: Duration, urgent: bool, edit: Edit, packet: Packet) {
         if urgent {
             self.lane.iter_mut().for_each(|held| (held.release_at, held.steps) = (now, None));
@@ -176,7 +175,7 @@ impl Modulation {
         self.lane.push_back(Held { release_at, edit, packet, steps: None });
     }
 
-    /// Appends an acknowledgement that is told in steps, the first of them when all before it has left.
+    /// Appends an acknowledgement that leaves in steps. The first step leaves when all packets before it have left.
     pub(crate) fn push_steps(&mut self, now: Instant, edit: Edit, packet: Packet, steps: Steps) {
         let release_at = now.max(self.last_release);
         self.last_release = release_at + steps.apart * (steps.left.saturating_sub(1) / steps.bytes);
@@ -184,9 +183,10 @@ impl Modulation {
         self.lane.push_back(Held { release_at, edit, packet, steps: Some(steps) });
     }
 
-    /// Appends an acknowledgement of `advance` bytes that came while one before it is told in steps: it goes on at their pace, until what comes has
-    /// caught up. Together at the end of the steps such ACKs were a burst as long as that which the steps had spread. Not where the wait has become longer
-    /// than it was: that pace is too slow.
+    /// Appends an acknowledgement of `advance` bytes that came while an earlier one leaves in steps. It goes on at
+    /// their pace, until the ACKs have caught up. If they left together at the end of the steps, they would be as long
+    /// a burst as the steps had spread. If the wait is longer than that of the steps, their pace is too slow, and the
+    /// wait does not grow.
     pub(crate) fn push_behind_steps(&mut self, now: Instant, edit: Edit, packet: Packet, advance: u64) {
         let Some((steps, longest)) = self.pace else { return };
         let bytes = steps.bytes.max(1);
@@ -200,7 +200,7 @@ impl Modulation {
         self.lane.push_back(Held { release_at, edit, packet, steps });
     }
 
-    /// An acknowledgement is being told in steps, or what came after it.
+    /// True while an acknowledgement leaves in steps, or one behind it.
     pub(crate) fn tells_in_steps(&self, now: Instant) -> bool {
         self.pace.is_some() && self.last_release > now
     }
@@ -253,8 +253,8 @@ mod tests {
         assert_eq!(modulation.delay(), RTT);
     }
 
-    /// With the text's beta of 2 and a deviation of 7 ms a step is 14 ms, whether the server fills its window or not; the last one passes
-    /// L x rtt, and D never comes back.
+    /// With the text's beta of 2 and a deviation of 7 ms a step is 14 ms, whether the server fills its window or not.
+    /// The last step exceeds L x rtt, and D never shrinks.
     #[test]
     fn as_printed_a_step_has_no_limit_and_is_never_taken_back() {
         let config = RttModulationConfig { mode: RttModulationMode::Text, ..RttModulationConfig::default() };
@@ -356,7 +356,7 @@ mod tests {
         let released: Vec<_> = modulation.lane.iter().map(|held| held.release_at).collect();
         assert_eq!(released, [at(0), at(8), at(9)]);
         assert!(modulation.tells_in_steps(at(8)) && !modulation.tells_in_steps(at(9)));
-        // The wait would be longer than the 6 ms of the steps: it gets no longer.
+        // The wait would exceed the 6 ms of the steps, so it does not grow.
         modulation.push_behind_steps(at(2), Edit::Window, ack(), 300);
         assert_eq!(modulation.lane.back().map(|held| held.release_at), Some(at(9)));
     }

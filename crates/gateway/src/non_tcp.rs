@@ -1,13 +1,14 @@
-//! What is not TCP on its way to a subscriber, QUIC above all: passed at once, but no more than its share while TCP flows wait.
+//! Packets other than TCP towards a subscriber, above all QUIC. While TCP flows wait, they get no more than their
+//! share.
 //!
-//! The link is the subscriber's, so its datagrams take part in the subscriber's scheduler:
-//! - while no TCP flow waits, they leave as they come;
-//! - while some do, they have a flow's share for each of their own busy flows: for each byte that TCP sends, so much credit. What
-//!   has credit leaves at once, before TCP; the rest waits, in order;
-//! - what has left counts as outstanding, and as delivered once the link is known to have passed what left after it (it keeps the
-//!   order). So the bound of `crate::bound` covers the whole link, and TCP leaves room;
-//! - what waits is dropped by CoDel (RFC 8289), which QUIC answers as any congestion, and after [`WAIT_MAX`] in any case: no
-//!   datagram is delayed by more, and none overtakes another.
+//! They take part in the scheduler of their subscriber, whose link they use:
+//! - While no TCP flow waits, they leave at once.
+//! - While TCP flows wait, each busy flow of datagrams has the share of one TCP flow. Each byte that TCP sends adds to
+//!   their credit. A datagram with credit leaves at once, before TCP. The others wait, in order.
+//! - Bytes that left count as outstanding. The link keeps the order, so they count as delivered when a packet that left
+//!   later has arrived. The bound of `crate::bound` thus covers the whole link, and TCP leaves room.
+//! - CoDel (RFC 8289) drops datagrams that wait, and QUIC takes the drop for congestion. After [`WAIT_MAX`] a datagram
+//!   is dropped in any case. None is delayed longer, and none overtakes another.
 
 mod busy;
 mod codel;
@@ -21,50 +22,51 @@ use crate::retransmit_buffer;
 use busy::Busy;
 use codel::CoDel;
 
-/// Our choice: RFC 8289's interval, a round trip; a voice call still bears it.
+/// Our choice: the interval of RFC 8289, a round trip. A voice call still bears it.
 pub(crate) const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Bytes that wait for one subscriber. Our choice: `WAIT_MAX` at 80 Mbit/s.
+/// The most bytes that wait for one subscriber. Our choice: `WAIT_MAX` at 80 Mbit/s.
 const WAITING_MAX: u64 = 1_000_000;
 
-/// Our choice: what a QUIC sender may begin with (RFC 9002, Section 7.2) passes without a wait.
+/// Our choice: the initial window of a QUIC sender (RFC 9002, Section 7.2) passes without a wait.
 const CREDIT_MIN: u64 = 16_000;
 
-/// On a fast link credit is kept for this time of its rate. Our choice: a few turns of the scheduler.
+/// On a fast link the most credit is what the link carries in this time. Our choice: a few turns of the scheduler.
 const CREDIT_TIME: Duration = Duration::from_millis(10);
 
-/// Departures are told apart by this much, and no more of them are kept than `DEPARTURES_MAX`. Our choice: the bound's target is
-/// eight times as long.
+/// Resolution of departure times, and the most of them that are kept. Our choice: the bound's target is eight times the
+/// resolution.
 const DEPARTURE_STEP: Duration = Duration::from_millis(1);
 const DEPARTURES_MAX: usize = 512;
 
-/// A subscriber without TCP is remembered for so long after a datagram. Our choice: longer than QUIC's usual idle timeout of 30 s.
+/// Time after its last datagram for which a subscriber without TCP is remembered. Our choice: longer than QUIC's usual
+/// idle timeout of 30 s.
 pub(crate) const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// What is not TCP, of one subscriber.
+/// Packets other than TCP of one subscriber.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct NonTcp {
     waiting: VecDeque<(Instant, Packet)>,
     waiting_bytes: u64,
-    /// The memory of what waits, and that as counted among what its subscriber and all keep.
+    /// Memory of the waiting packets, and the part of it counted for the subscriber and for all.
     #[serde(default)]
     kept: u64,
     #[serde(default)]
     charged: u64,
-    /// Bytes that may leave although TCP flows wait.
+    /// Bytes that may leave while TCP flows wait.
     credit: u64,
-    /// Bytes that left at about this time and are not known to have arrived.
+    /// Bytes that left at about this time and may still be in flight.
     departures: VecDeque<(Instant, u64)>,
     outstanding: u64,
     codel: CoDel,
     busy: Busy,
-    /// When the newest datagram came.
+    /// Arrival time of the newest datagram.
     last: Instant,
     pub(crate) downlink_bytes: u64,
     pub(crate) uplink_bytes: u64,
 }
 
-/// What becomes of a datagram.
+/// What happens to a datagram that came for the client.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -75,18 +77,19 @@ pub(crate) enum Offered {
     Leaves(Packet),
     /// It waits for its turn.
     Waits,
-    /// Too much waits.
+    /// Too much already waits, or there is no memory.
     Dropped,
 }
 
 impl NonTcp {
-    /// A datagram came from the client.
+    /// Notes a datagram from the client.
     pub(crate) fn on_uplink(&mut self, now: Instant, bytes: u64) {
         self.last = now;
         self.uplink_bytes += bytes;
     }
 
-    /// A datagram came for the client. `contended`: TCP flows of the subscriber wait for their turn. `may_keep` says whether there is memory.
+    /// Takes a datagram for the client. `contended`: TCP flows of the subscriber wait for their turn. `may_keep` says
+    /// whether there is memory.
     pub(crate) fn offer(
         &mut self,
         now: Instant,
@@ -111,7 +114,7 @@ impl NonTcp {
         Offered::Waits
     }
 
-    /// The next datagram that waited and may leave now. `dropped` counts those that may not leave at all.
+    /// Returns the next waiting datagram that may leave now. `dropped` counts those that are dropped.
     pub(crate) fn take(&mut self, now: Instant, contended: bool, dropped: &mut u64) -> Option<Packet> {
         loop {
             let (since, packet) = self.waiting.front()?;
@@ -133,21 +136,22 @@ impl NonTcp {
         }
     }
 
-    /// Credit is for what leaves although TCP flows wait.
+    /// Takes the credit for bytes that leave while TCP flows wait.
     fn pay(&mut self, bytes: u64, contended: bool) {
         if contended {
             self.credit -= bytes;
         }
     }
 
-    /// `bytes` of TCP left while `flows` flows wanted to send; `per_ms` is what the link carries in a millisecond.
+    /// Adds credit: `bytes` of TCP left while `flows` flows wanted to send. The link carries `per_ms` bytes in a
+    /// millisecond.
     pub(crate) fn on_tcp_sent(&mut self, now: Instant, bytes: u64, flows: u32, per_ms: u64) {
         let most = CREDIT_MIN.max(per_ms * CREDIT_TIME.as_millis());
         let share = bytes * u64::from(self.busy.flows(now)) / u64::from(flows.max(1));
         self.credit = (self.credit + share).min(most);
     }
 
-    /// `bytes` of it left for the client, and TCP has something on the link, whose ACKs will tell of them.
+    /// Notes that `bytes` left for the client. TCP must have something in flight, whose ACKs will show their arrival.
     pub(crate) fn on_departure(&mut self, now: Instant, bytes: u64) {
         self.outstanding += bytes;
         let full = self.departures.len() >= DEPARTURES_MAX;
@@ -160,7 +164,8 @@ impl NonTcp {
         }
     }
 
-    /// What left at `sent` has arrived: so has, or never will, what left before. Returns these bytes.
+    /// A packet that left at `sent` has arrived, so all that left before has arrived or is lost. Returns the bytes of
+    /// those.
     pub(crate) fn on_arrival(&mut self, sent: Instant) -> u64 {
         let mut arrived = 0;
         while let Some(&(at, bytes)) = self.departures.front()
@@ -169,55 +174,56 @@ impl NonTcp {
             self.departures.pop_front();
             arrived = bytes.saturating_add(arrived);
         }
-        // Of a state that was read from another process the sum may be anything.
+        // A state from another process may have any sum.
         let arrived = arrived.min(self.outstanding);
         self.outstanding -= arrived;
         arrived
     }
 
-    /// Nothing of TCP's is left on the link that could tell. Returns the bytes that count no more.
+    /// Forgets all departures: TCP has nothing in flight that could show their arrival. Returns the bytes that no
+    /// longer count.
     pub(crate) fn forget_departures(&mut self) -> u64 {
         self.departures.clear();
         core::mem::take(&mut self.outstanding)
     }
 
-    /// Bytes that have left and are not known to have arrived.
+    /// Returns the bytes that left and may still be in flight.
     pub(crate) fn outstanding(&self) -> u64 {
         self.outstanding
     }
 
-    /// What it keeps, as counted before and now.
+    /// Returns the memory that it keeps: as last counted, and as of this call.
     pub(crate) fn settle(&mut self) -> (MemoryUse, MemoryUse) {
         let memory_use = |kept| MemoryUse { kept, advertised: 0 };
         (memory_use(core::mem::replace(&mut self.charged, self.kept)), memory_use(self.kept))
     }
 
-    /// The same of what another program wrote down, which may have counted otherwise.
+    /// As `settle`, but counts anew. The program that wrote this state may have counted differently.
     pub(crate) fn recount(&mut self) -> (MemoryUse, MemoryUse) {
         self.waiting_bytes = self.waiting.iter().map(|(_, packet)| packet.ip_len() as u64).sum();
         self.kept = self.waiting.iter().map(|(_, packet)| cost(packet)).sum();
         self.settle()
     }
 
-    /// Bytes that wait.
+    /// Returns the bytes that wait.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes
     }
 
-    /// When it has to be looked at again.
+    /// Returns the time at which it must be looked at again.
     pub(crate) fn due(&self) -> Instant {
         let remembered = self.last + REMEMBERED;
-        // A moment later, it has waited too long.
+        // One nanosecond later, the packet has waited too long.
         self.waiting.front().map_or(remembered, |(since, _)| *since + WAIT_MAX + Duration::from_nanos(1))
     }
 
-    /// Nobody has to remember it.
+    /// True if it need not be remembered any longer.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.waiting.is_empty() && self.last + REMEMBERED <= now
     }
 }
 
-/// What a packet that waits counts for, as one of a flow's.
+/// Memory that a waiting packet counts for, as one of a TCP flow does.
 fn cost(packet: &Packet) -> u64 {
     retransmit_buffer::cost(0, packet.payload().len() as u64)
 }

@@ -1,4 +1,4 @@
-//! What happens to a flow, as one stream of events for logs, plots and tests.
+//! The events of a flow, as one stream for logs, plots and tests.
 
 use paceline_wire::{Duration, FlowKey, Instant, Rate};
 
@@ -10,17 +10,18 @@ use crate::status::FlowStatus;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "it is made once for a flow, and handed over by reference")]
 pub enum Event {
-    /// Both SYNs are through. Comes before the SYN-ACK leaves, so that shifts can be stored in time.
+    /// Both SYNs have passed. The event precedes the SYN-ACK, so that the shifts can be stored in time.
     Opened(Shifts),
-    /// All that there is to say of a flow that is over, or forgotten. Comes before `Closed`.
+    /// The final status of a flow that is over, or forgotten. The event precedes `Closed`.
     Ended(FlowStatus),
     /// The flow is over, or forgotten.
     Closed,
-    /// The flow is split from here on. Comes before the client is answered.
+    /// The flow is split. The event precedes the answer to the client.
     SplitOpened,
     /// The split flow is over.
     SplitClosed,
-    /// Payload is new to the client: acknowledged, or of a split flow sent for the first time. Each byte counts once.
+    /// The client has new payload: acknowledged, or sent for the first time if the flow is split. Each byte counts
+    /// once.
     NewData {
         /// Payload bytes.
         bytes: u64,
@@ -29,9 +30,9 @@ pub enum Event {
     Sent {
         /// Payload bytes.
         bytes: u64,
-        /// Time since they came from the server.
+        /// Time since the data came from the server.
         sojourn: Duration,
-        /// It had left before.
+        /// True if it had left before.
         retransmission: bool,
     },
     /// An ACK passed towards the server.
@@ -53,31 +54,31 @@ pub enum Event {
     },
     /// The round trip to the client was measured.
     Measured {
-        /// Of one packet that left once.
+        /// Round trip of one packet that was sent only once.
         rtt: Duration,
-        /// The shortest of late among the subscriber's flows.
+        /// The shortest recent round trip among the subscriber's flows.
         rtt_min: Option<Duration>,
     },
     /// Data was found lost.
     Lost {
-        /// Bytes.
+        /// Payload bytes.
         bytes: u64,
     },
     /// The gateway's retransmission timer expired.
     Timeout,
-    /// The server repairs from here on.
+    /// The server repairs the flow from here on.
     GaveUp,
     /// `auto` has decided something about the flow, or about its subscriber's link.
     Decided(Decision),
 }
 
-/// Receives every event.
+/// Receives all events.
 pub trait Observer {
     /// `event` happened to `flow` (source: the client) at `now`.
     fn on_event(&mut self, now: Instant, flow: &FlowKey, event: &Event);
 }
 
-/// Ignores everything.
+/// Ignores all events.
 impl Observer for () {
     fn on_event(&mut self, _now: Instant, _flow: &FlowKey, _event: &Event) {}
 }

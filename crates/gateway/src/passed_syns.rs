@@ -1,7 +1,8 @@
-//! SYNs that passed unedited, while the table was full or a rule had it so.
+//! Remembers SYNs that passed unedited because the table was full or a rule said so.
 //!
-//! The same SYN comes again if its answer is late. Were it edited or split then, its receiver, who may have the first, would go on
-//! with the client's own window scale and options, and the gateway with others. So what began unedited stays so.
+//! A client repeats its SYN if the answer is late, and the receiver may have the first one. If the gateway then edited
+//! or split the flow, the receiver would go on with the client's own window scale and options. The gateway would use
+//! others. So a flow that began unedited stays unedited.
 
 use alloc::vec::Vec;
 
@@ -9,36 +10,37 @@ use paceline_wire::{Duration, FlowKey, Instant, Seq};
 
 use crate::keyed::Key;
 
-/// Two Bloom filters, the older of which is dropped from time to time. What they take for known by mistake only passes unedited.
+/// Two Bloom filters; the older one is dropped from time to time. A SYN that they mistake for a known one only passes
+/// unedited.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PassedSyns {
-    /// Empty where nothing was noted.
+    /// Empty if nothing was noted.
     newer: Vec<u64>,
     older: Vec<u64>,
     turned: Instant,
-    /// How many were noted since.
+    /// Number of SYNs noted since `turned`.
     #[serde(default)]
     noted: u32,
-    /// What was noted was hashed with it.
+    /// The key of the hashes in the filters.
     #[serde(default)]
     key: Key,
 }
 
 impl PassedSyns {
-    /// As it was in another process; nothing, if its filters are of another size there.
+    /// Continues the filters of another process. If their size differs, it begins with empty ones.
     pub(crate) fn continued(self) -> Self {
         let fits = |words: &Vec<u64>| words.is_empty() || words.len() == WORDS;
         if fits(&self.newer) && fits(&self.older) { self } else { PassedSyns::default() }
     }
 
-    /// Hashes with another key, unless something was noted with this one.
+    /// Hashes with another key, unless the filters already have hashes of this one.
     pub(crate) fn set_key(&mut self, key: Key) {
         if self.newer.is_empty() && self.older.is_empty() {
             self.key = key;
         }
     }
 
-    /// A SYN with this number passed.
+    /// Notes a SYN with this number that passed.
     pub(crate) fn note(&mut self, now: Instant, key: &FlowKey, seq: Seq) {
         self.turn(now);
         if self.noted >= NOTED_MAX {
@@ -53,7 +55,7 @@ impl PassedSyns {
         }
     }
 
-    /// It passed before, not long ago.
+    /// True if this SYN passed recently.
     pub(crate) fn knows(&mut self, now: Instant, key: &FlowKey, seq: Seq) -> bool {
         if self.newer.is_empty() && self.older.is_empty() {
             return false;
@@ -83,15 +85,16 @@ impl PassedSyns {
     }
 }
 
-/// Our choice: 32 KiB for each filter, of which one in a thousand SYNs finds its two places taken when 4,000 are noted.
+/// Our choice: 32 KiB for each filter. With 4,000 SYNs noted, one in a thousand others finds its two places taken.
 const WORDS: usize = 1 << 12;
 
-/// Our choice: beyond that so many would be taken for known that a flood of SYNs kept others unaccelerated. What is not noted may be edited when
-/// it comes again, which in a flood is somebody else's SYN most often.
+/// Our choice: no more SYNs are noted, because too many others would be mistaken for known ones. In a flood they would
+/// all pass unaccelerated. A SYN that is not noted may be edited when it comes again. In a flood it is most often a SYN
+/// of the flood.
 const NOTED_MAX: u32 = 4_096;
 
-/// Linux waits for twice as long before each of its six further SYNs (net.ipv4.tcp_syn_retries): 64 s at last. Each that passes is
-/// noted anew.
+/// Linux doubles its wait before each of its six further SYNs (net.ipv4.tcp_syn_retries), to 64 s at last. Each copy
+/// that passes is noted again.
 const REMEMBERED: Duration = Duration::from_secs(65);
 
 #[cfg(test)]

@@ -9,34 +9,34 @@ use crate::upload::UploadPath;
 /// The path between gateway and client, as all flows of the subscriber have seen it.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PathEstimate {
-    /// The shortest RTT of late.
+    /// Shortest recent RTT.
     pub(crate) rtt: Option<Duration>,
-    /// An even share of what the link delivers, among the flows that have not ended; zero while unknown.
+    /// An even share of the link's expected rate for each flow that has not ended; zero while unknown.
     pub(crate) share: Rate,
-    /// What the link carries, if it was the limit of late; zero while unknown.
+    /// Known rate of the link; zero while unknown.
     #[serde(default)]
     pub(crate) link: Rate,
-    /// Bytes that the subscriber has sent up, without those of acknowledgements.
+    /// Bytes that the subscriber has sent, without those of acknowledgements.
     #[serde(default)]
     pub(crate) uploaded: u64,
-    /// What waits on the way up.
+    /// The queue on the uplink.
     #[serde(default)]
     pub(crate) uplink: UplinkQueue,
     /// Data waits for room: the link is full.
     #[serde(default)]
     pub(crate) full: bool,
-    /// One flow has the link.
+    /// At most one flow has not ended.
     #[serde(default)]
     pub(crate) alone: bool,
-    /// Why the gateway cannot help: flows pass through as if it were not there.
+    /// Why flows pass through as if the gateway were not there, if they do.
     #[serde(default)]
     pub(crate) passes: Option<Reason>,
-    /// What an upload may have on its way.
+    /// What an upload may have in flight.
     #[serde(default)]
     pub(crate) upload: UploadPath,
 }
 
-/// What a packet of the subscriber's waited on the uplink, and when it came.
+/// Wait of a packet of the subscriber on the uplink, and its arrival.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct UplinkQueue {
     pub(crate) queue: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct UplinkQueue {
 }
 
 impl UplinkQueue {
-    /// If it came of late.
+    /// Returns the wait if the packet came recently.
     pub(crate) fn of_late(&self, now: Instant) -> Option<Duration> {
         (now.saturating_since(self.at) < STANDING).then_some(self.queue)
     }

@@ -1,10 +1,11 @@
-//! The memory that all flows share: who may keep how much of it, and how much may be advertised to servers.
+//! The memory that all flows share: how much each may keep, and how much each may advertise to servers.
 //!
-//! The dynamic threshold of Choudhury and Hahne (IEEE/ACM Transactions on Networking 6(2), 1998): a user of a shared memory may
-//! hold a multiple of what is free. A few have nearly all of it, many an even part, and somebody who takes what he can leaves
-//! something for whoever comes next.
+//! It uses the dynamic threshold of Choudhury and Hahne (IEEE/ACM Transactions on Networking 6(2), 1998). A user of a
+//! shared memory may hold a multiple of the free part. A few users get nearly all of it, and many get even parts. A
+//! greedy user leaves something for the next one.
 
-/// What is held: bytes that are kept, or that servers may have on their way by the windows that they were shown.
+/// Memory that a flow or subscriber holds: bytes kept, and bytes that servers may send by the windows that they were
+/// shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct MemoryUse {
     pub(crate) kept: u64,
@@ -13,34 +14,36 @@ pub(crate) struct MemoryUse {
 }
 
 impl MemoryUse {
-    /// One flow of these now holds `now` in place of `before`.
+    /// Replaces one flow's part of the sum: `now` in place of `before`.
     pub(crate) fn replace(&mut self, before: MemoryUse, now: MemoryUse) {
         self.kept = (self.kept + now.kept).saturating_sub(before.kept);
         self.advertised = (self.advertised + now.advertised).saturating_sub(before.advertised);
     }
 }
 
-/// A packet's payload counts for no less than this. It lies in a piece of memory of its own, of 2 KiB or less than twice its length
-/// (`paceline_wire::BufferPool`): so at most twice of what is counted is in use, however small the packets of a flow are.
+/// Smallest number of bytes that a packet's payload counts for. Each payload has its own piece of memory: 2 KiB, or
+/// less than twice its length (`paceline_wire::BufferPool`). So the memory in use is at most twice what is counted,
+/// even for small packets.
 pub(crate) const PIECE_MIN: u64 = 1_024;
 
-/// Our choice: a subscriber alone may have four fifths.
+/// Our choice: one subscriber alone may have four fifths of the memory.
 const SUBSCRIBER_MULTIPLE: u64 = 4;
 
-/// What a server has on its way at most, whatever window it was shown, when so many bytes of its have been acknowledged: ten segments
-/// (RFC 6928), and a byte more for each (RFC 5681, Section 3.1). A thousand flows that stand still would else be given the memory of those that do
-/// not. A server that sends more meets the limits of what is kept.
+/// Returns the most bytes that a server has in flight, whatever its window, after `acknowledged` bytes. These are ten
+/// segments (RFC 6928), and one more byte for each acknowledged one (RFC 5681, Section 3.1). Without this limit, a
+/// thousand idle flows would get the memory of the active ones. A server that sends more meets the limits on kept
+/// bytes.
 pub(crate) fn most_on_the_way(segment: u64, acknowledged: u64) -> u64 {
     10 * segment + acknowledged
 }
 
-/// Whether a subscriber may keep `bytes` more.
+/// True if a subscriber may keep `bytes` more.
 pub(crate) fn may_keep(pool: u64, all_kept: u64, subscriber: MemoryUse, bytes: u64) -> bool {
     let Some(free) = pool.saturating_sub(all_kept).checked_sub(bytes) else { return false };
     subscriber.kept + bytes <= SUBSCRIBER_MULTIPLE.saturating_mul(free)
 }
 
-/// The most that a flow may advertise to its server, of which it has advertised `own` already.
+/// Returns the most that a flow may advertise to its server. It has already advertised `own`.
 pub(crate) fn most_advertised(pool: u64, all_advertised: u64, subscriber: MemoryUse, own: u64) -> u64 {
     let free = pool.saturating_sub(all_advertised.saturating_sub(own));
     let of_subscriber = subscriber.advertised.saturating_sub(own);

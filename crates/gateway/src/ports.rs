@@ -7,5 +7,6 @@ pub const WAN: PortId = PortId(0);
 /// The port towards the clients.
 pub const RADIO: PortId = PortId(1);
 
-/// Where a routed gateway gets copies of ICMP messages that the kernel forwards or sends itself, past the gateway. Nothing leaves here.
+/// Port where a routed gateway gets copies of ICMP messages that the kernel forwards or sends past it. Nothing leaves
+/// here.
 pub const OVERHEARD: PortId = PortId(2);

@@ -1,4 +1,4 @@
-//! Addresses that rules are about: one, or all that begin alike.
+//! Address prefixes for rules: one address, or all that begin alike.
 
 use alloc::string::String;
 use core::fmt;
@@ -7,17 +7,17 @@ use core::str::FromStr;
 
 use ipnet::IpNet;
 
-/// An address prefix; written as `10.0.0.0/8`, or as one address.
+/// An address prefix, written as `10.0.0.0/8`, or as one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix(IpNet);
 
 impl Prefix {
-    /// It holds this address.
+    /// True if the prefix holds this address.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address)
     }
 
-    /// The first of its addresses.
+    /// Returns its first address.
     pub fn address(&self) -> IpAddr {
         self.0.network()
     }
@@ -40,7 +40,7 @@ impl FromStr for Prefix {
             Err(_) => {
                 Err(alloc::format!("`{text}` is no address or prefix; write 10.0.0.0/8 or 2001:db8::/32"))
             }
-            // Bits beyond the length are most often a slip of the pen in the length.
+            // With bits beyond its length, most often the length is mistyped.
             Ok(net) if net.trunc() != net => Err(alloc::format!(
                 "`{text}` has bits beyond its length; write {} or {}",
                 net.trunc(),

@@ -1,4 +1,4 @@
-//! Round robin within each class of [`crate::share`], the highest class first.
+//! Round robin within each class of [`crate::share`]. The highest class goes first.
 
 use slab::Slab;
 
@@ -6,22 +6,22 @@ use crate::ring::Links;
 use crate::ring::{Linked, Ring};
 use crate::share::CLASSES;
 
-/// Who wants to send: a circle for each priority class.
+/// The entries that want to send: one circle for each priority class.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PriorityRoundRobin {
     rings: [Ring; CLASSES],
-    /// A bit for each circle that has entries.
+    /// One bit for each circle, set if the circle has entries.
     occupied: u16,
     len: u32,
 }
 
 impl PriorityRoundRobin {
-    /// Entries of all circles.
+    /// Number of entries in all circles.
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
-    /// The front of the highest class that has entries, and the class.
+    /// Returns the highest class that has entries, and its front.
     pub(crate) fn front(&self) -> Option<(usize, u32)> {
         let class = self.occupied.trailing_zeros() as usize;
         Some((class, self.rings.get(class)?.front()?))
@@ -41,7 +41,7 @@ impl PriorityRoundRobin {
         }
     }
 
-    /// The circles hold just these entries, each with its class.
+    /// True if the circles hold exactly these entries, each in its class.
     pub(crate) fn are_whole(&self, entries: &[(u32, usize)], links: impl Fn(u32) -> Option<Links>) -> bool {
         let mut sizes = self.rings.iter().enumerate().map(|(class, ring)| {
             let own = entries.iter().filter(move |(_, of)| *of == class).map(|(id, _)| *id);
@@ -52,13 +52,13 @@ impl PriorityRoundRobin {
         sizes.all(|one| one) && all == self.len && occupied
     }
 
-    /// The front of a class goes to its back.
+    /// Moves the front of a class to its back.
     pub(crate) fn rotate<T: Linked>(&mut self, class: usize, entries: &mut Slab<T>) {
         self.rings[class].rotate(entries);
     }
 
-    /// The first entry, in the order in which they would be served, that `wanted` is true of. It goes to the front of its
-    /// class, those before it to the back.
+    /// Finds the first entry, in the order of service, for which `wanted` is true. It becomes the front of its class,
+    /// and those before it go to the back.
     pub(crate) fn find<T: Linked>(
         &mut self,
         entries: &mut Slab<T>,

@@ -1,7 +1,7 @@
 //! The reception rate R: Eqs. (3)-(5).
 //!
-//! A point is an ACK's arrival and the right edge of the window that it offers, a + n. The edge moves by what the
-//! application took out of the buffer, so R has both the link and the receiver in it.
+//! A point is an ACK's arrival and the right edge a + n of the window that it offers. The edge moves by what the
+//! application took out of the buffer, so R reflects the link and the receiver.
 
 use alloc::collections::VecDeque;
 
@@ -19,8 +19,8 @@ pub(crate) struct ReceptionRate {
     has_full_interval: bool,
 }
 
-/// Our choice: k ACKs that were held back and arrive in one clump (a radio scheduler, a busy host) say nothing of the
-/// rate; 50 ms is longer than such clumps and shorter than a round trip over a radio link.
+/// Our choice: k ACKs held back by a radio scheduler or a busy host arrive in one clump and show no rate. 50 ms is
+/// longer than such clumps and shorter than a round trip over a radio link.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// Points kept: 50 ms at 80,000 ACKs a second.
 const POINTS_MAX: usize = 4096;
@@ -44,8 +44,8 @@ impl ReceptionRate {
         }
     }
 
-    /// An ACK that advanced, outside of holes. A flow that was silent for `max_gap` starts a new interval: the time
-    /// in which nobody sent says nothing about the rate.
+    /// Handles an ACK that advanced, outside of holes. A flow that was silent for `max_gap` starts a new interval,
+    /// because idle time shows no rate.
     pub(crate) fn on_ack(&mut self, at: Instant, ack: u64, right_edge: u64, max_gap: Duration) {
         if self.points.back().is_some_and(|last| at.saturating_since(last.at) > max_gap) {
             self.points.clear();
@@ -69,8 +69,7 @@ impl ReceptionRate {
         }
     }
 
-    /// A hole opened or closed: the cumulative ACK stands still and then leaps, so R is held and the interval starts
-    /// anew.
+    /// Holds R and starts a new interval when a hole opens or closes: the cumulative ACK stands still and then leaps.
     pub(crate) fn hold(&mut self) {
         self.points.clear();
     }
@@ -80,7 +79,7 @@ impl ReceptionRate {
         self.reception
     }
 
-    /// What the flow really carries: a window that is just growing moves the right edge faster than data arrives.
+    /// Returns the lesser of r and R: a growing window moves the right edge faster than data arrives.
     pub(crate) fn carried(&self) -> Option<Rate> {
         self.link.zip(self.reception).map(|(link, reception)| link.min(reception))
     }
@@ -141,7 +140,7 @@ mod tests {
     fn a_clump_of_held_back_acks_is_not_a_fast_link() {
         let mut rate = ReceptionRate::new(16);
         for i in 0..500u64 {
-            // Every 300 ms the ACKs of 30 ms arrive within one.
+            // Every 300 ms the ACKs of 30 ms arrive at once.
             let held = if i % 100 >= 90 { 3 * (i / 100 * 100 + 99) } else { 3 * i };
             rate.on_ack(at(held), 2_700 * i, 17_000 + 2_700 * i, GAP);
             assert!(rate.rate().is_none_or(|rate| rate < Rate::from_mbps(7.2 * 1.7)), "{i}: {rate:?}");

@@ -49,8 +49,8 @@ impl Chunk {
         self.packet.gso_size().is_none()
     }
 
-    /// Where a piece that starts at `start` and has at most `limit` bytes ends: after whole segments, at least one. One of which more than
-    /// `fits` bytes would be payload is cut there.
+    /// Returns the end of a piece from `start` with at most `limit` bytes: whole segments, at least one. A segment with
+    /// more than `fits` bytes of payload is cut to `fits`.
     pub(crate) fn piece_end(&self, start: u64, limit: u64, fits: u64) -> u64 {
         // The FIN is no payload, and travels with the last byte.
         let payload = self.packet.payload().len() as u64;
@@ -67,15 +67,15 @@ impl Chunk {
         if end >= self.end - 1 { self.end } else { end }
     }
 
-    /// The bytes of this chunk in `start..end` are from here on those of `later`, and so are its acknowledgement, window and timestamps.
-    /// False if they are the same anyway. Bytes that do not exist, as in a simulator, are always the same.
+    /// Replaces the bytes in `start..end` by those of `later`, and acknowledgement, window and timestamps, too. False
+    /// if the bytes are equal. Bytes that do not exist, as in a simulator, are always equal.
     fn take_over(&mut self, later: &Chunk, start: u64, end: u64) -> bool {
         let (Some(own), Some(new)) = (self.bytes_in(start, end), later.bytes_in(start, end)) else {
             return false;
         };
         let payloads = (self.packet.payload().bytes(), later.packet.payload().bytes());
         let (Some(before), Some(after)) = payloads else { return false };
-        // Of two ends of the stream at different places one has a byte where the other has its FIN.
+        // If two packets end the stream at different places, one has a byte where the other has its FIN.
         let len = own.len().min(new.len());
         let (own, new) = (own.start..own.start + len, new.start..new.start + len);
         if before[own.clone()] == after[new.clone()] {
@@ -94,7 +94,7 @@ impl Chunk {
         true
     }
 
-    /// Where in the payload the stream positions `start..end` are.
+    /// Returns where the stream positions `start..end` are in the payload.
     fn bytes_in(&self, start: u64, end: u64) -> Option<Range<usize>> {
         let len = self.packet.payload().len() as u64;
         let from = start.checked_sub(self.start)?.min(len);
@@ -106,16 +106,16 @@ impl Chunk {
 /// What became of a packet that was to be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inserted {
-    /// Some of it was not here before.
+    /// True if some of it was not here before.
     pub(crate) is_new: bool,
-    /// Bytes differed from those that were here in their place.
+    /// True if bytes differ from those that were here in their place.
     pub(crate) differs: bool,
 }
 
 /// Kept packets without overlap; there may be gaps where the server's packets did not arrive.
 ///
-/// What comes in order lies side by side in a queue, and costs O(1). What comes beyond a gap lies apart until the gap is filled, and costs
-/// O(log n), wherever a gap is: in a sorted queue alone, each packet of a long gap would move half of all others.
+/// Data in order lies side by side in a queue, and costs O(1). Data beyond a gap lies apart until the gap is filled,
+/// and costs O(log n). In a sorted queue alone, each packet of a long gap would move half of all others.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub(crate) struct RetransmitBuffer {
@@ -123,14 +123,14 @@ pub(crate) struct RetransmitBuffer {
     /// By first position.
     apart: BTreeMap<u64, Chunk>,
     bytes: u64,
-    /// Positions of the stream that are kept.
+    /// Number of stream positions that are kept.
     held: u64,
     /// How often a chunk was looked for.
     #[cfg(test)]
     pub(crate) looks: core::cell::Cell<u64>,
 }
 
-/// A [`RetransmitBuffer`] as it is written down, and read from others that need not be right.
+/// A [`RetransmitBuffer`] as it is serialised. What is read from other processes may be wrong.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Written {
     chunks: VecDeque<Chunk>,
@@ -210,8 +210,9 @@ impl RetransmitBuffer {
         in_run.into_iter().chain(apart).min_by_key(|(start, _)| *start).map(|(_, place)| place)
     }
 
-    /// Where in the run `position` is, which lies before the start of its last chunk, or else the first chunk after it. Most segments are
-    /// of one length, so what a straight line says is looked at before the run is cut in halves: each look is a line of memory.
+    /// Returns the index of the run's chunk that holds `position`, or else of the next. `position` lies before the last
+    /// chunk. Most segments are of one length, so linear interpolation is tried before binary search: each look is a
+    /// line of memory.
     fn index_of(&self, position: u64, last_start: u64) -> usize {
         let first = self.run.front().map_or(last_start, |first| first.start);
         let chunks = self.run.len() as u64 - 1;
@@ -224,7 +225,7 @@ impl RetransmitBuffer {
         }
     }
 
-    /// Appends to `gaps` what of `range` is not kept.
+    /// Appends the parts of `range` that are not kept to `gaps`.
     pub(crate) fn gaps(&self, range: Range<u64>, gaps: &mut Vec<Range<u64>>) {
         let mut position = range.start;
         while position < range.end {
@@ -237,9 +238,9 @@ impl RetransmitBuffer {
         }
     }
 
-    /// Keeps what is new in `packet`, which carries the stream from `start` to `end`. Retransmissions may be cut differently from the
-    /// originals, so only the gaps are filled. Where bytes differ from those that are here, the later copy is right: no server has two
-    /// versions of its stream, and what nobody answers for may have come before it.
+    /// Keeps what is new in `packet`, which carries the stream from `start` to `end`. Retransmissions may be cut
+    /// differently from the originals, so only the gaps are filled. Where bytes differ from kept ones, the later copy
+    /// is right. No server has two versions of its stream, and somebody else's packet may have come first.
     pub(crate) fn insert(&mut self, start: u64, end: u64, packet: Packet, arrival: Instant) -> Inserted {
         let whole = Chunk { start, end, arrival, packet };
         if self.apart.is_empty() && self.run.back().is_none_or(|last| last.end == start) {
@@ -270,7 +271,7 @@ impl RetransmitBuffer {
         inserted
     }
 
-    /// A chunk that overlaps no other.
+    /// Adds a chunk that overlaps no other.
     fn place(&mut self, chunk: Chunk) {
         self.bytes += cost(chunk.start, chunk.end);
         self.held += chunk.end - chunk.start;
@@ -319,19 +320,19 @@ impl RetransmitBuffer {
         *self = RetransmitBuffer::default();
     }
 
-    /// Something between `una` and `received`, below which nothing is kept but what reaches above it, is not kept.
+    /// True if something between `una` and `received` is not kept. No chunk may end at or below `una`.
     pub(crate) fn has_gap(&self, una: u64, received: u64) -> bool {
         self.gap_bytes(una, received) > 0
     }
 
-    /// So much of that is not kept.
+    /// Returns the bytes in that range that are not kept.
     pub(crate) fn gap_bytes(&self, una: u64, received: u64) -> u64 {
         let below = self.at(una).map_or(0, |front| una - front.start);
         received.saturating_sub(una).saturating_sub(self.held.saturating_sub(below))
     }
 }
 
-/// What a packet with this range counts for: its payload's memory, and what is kept beside that.
+/// Returns the memory that a packet with this range counts for: its payload, and what is kept beside it.
 pub(crate) fn cost(start: u64, end: u64) -> u64 {
     (end - start).max(PIECE_BYTES) + size_of::<Chunk>() as u64
 }

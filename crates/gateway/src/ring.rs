@@ -1,22 +1,22 @@
-//! Circles of entries that take turns. Each entry carries its own links, so that joining, leaving and going to the back cost
-//! the same however many there are, and nothing is allocated.
+//! Circles of entries that take turns. Each entry holds its own links. So joining, leaving and moving to the back cost
+//! the same for any length, and allocate nothing.
 
 use slab::Slab;
 
-/// An entry's place in a circle.
+/// The links of an entry to its two neighbours in a circle.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Links {
     before: u32,
     after: u32,
 }
 
-/// What can stand in a circle.
+/// An entry that can stand in a circle.
 pub(crate) trait Linked {
-    /// Its place.
+    /// Returns its links.
     fn links(&mut self) -> &mut Links;
 }
 
-/// One circle; the front has its turn.
+/// One circle. The front has its turn.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Ring {
     front: Option<u32>,
@@ -32,7 +32,7 @@ impl Ring {
         self.len
     }
 
-    /// `id`, which stands in no circle, joins at the back.
+    /// Adds `id`, which is in no circle, at the back.
     pub(crate) fn push_back<T: Linked>(&mut self, entries: &mut Slab<T>, id: u32) {
         self.len += 1;
         let Some(front) = self.front else {
@@ -46,7 +46,7 @@ impl Ring {
         links(entries, front).before = id;
     }
 
-    /// `id`, which stands in this circle, leaves it.
+    /// Removes `id`, which is in this circle.
     pub(crate) fn remove<T: Linked>(&mut self, entries: &mut Slab<T>, id: u32) {
         let Links { before, after } = *links(entries, id);
         self.len -= 1;
@@ -57,12 +57,12 @@ impl Ring {
         }
     }
 
-    /// Those that stand in it, from the front.
+    /// Returns the entries of the circle, from the front.
     pub(crate) fn ids(&self, links: impl Fn(u32) -> Links) -> impl Iterator<Item = u32> {
         core::iter::successors(self.front, move |&id| Some(links(id).after)).take(self.len as usize)
     }
 
-    /// Whoever follows `front` are just these entries, and each knows both of its neighbours.
+    /// True if the circle holds exactly these entries, and each is linked with both of its neighbours.
     pub(crate) fn is_whole(
         &self,
         entries: impl Iterator<Item = u32>,
@@ -84,7 +84,7 @@ impl Ring {
         missing.is_empty() && next == self.front
     }
 
-    /// The front goes to the back.
+    /// Moves the front to the back.
     pub(crate) fn rotate<T: Linked>(&mut self, entries: &mut Slab<T>) {
         self.front = self.front.map(|front| links(entries, front).after);
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     proptest! {
-        /// A queue from the standard library is the model.
+        /// The model is a queue of the standard library.
         #[test]
         fn a_ring_is_a_queue(operations in proptest::collection::vec((0u8..3, 0u32..8), 0..200)) {
             let mut entries: Slab<Links> = (0..8).map(|id| (id, Links::default())).collect();

@@ -10,8 +10,8 @@ pub(crate) struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// A sample, Eq. (1): departure of a packet that left once, and arrival of its ACK (Karn's rule: none from
-    /// retransmissions).
+    /// Takes a sample, Eq. (1): from the departure of a packet that left once to the arrival of its ACK. Karn's rule:
+    /// no samples from retransmissions.
     pub(crate) fn on_sample(&mut self, sent_at: Instant, acked_at: Instant) -> Duration {
         let sample = acked_at.saturating_since(sent_at);
         match self.smoothed {

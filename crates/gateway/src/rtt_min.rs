@@ -3,11 +3,11 @@
 use paceline_tcp::WindowedMin;
 use paceline_wire::{Duration, Instant};
 
-/// A queue that did not empty for so long is standing (RFC 8289, Section 3, calls it the bad queue). Its interval of 100 ms is for a router; ours is
-/// some round trips of a radio link.
+/// A queue that has not emptied for this time is standing (the bad queue of RFC 8289, Section 3). The RFC's interval of
+/// 100 ms is for a router; ours is some round trips of a radio link.
 pub(crate) const STANDING: Duration = Duration::from_millis(250);
 
-/// Windowed minimum that keeps three samples (`tcp/src/filter.rs`): O(1), and never a stale minimum for longer than a window.
+/// Windowed minimum that keeps three samples (`tcp/src/filter.rs`): O(1), and a minimum is stale for at most a window.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(from = "written::Written", into = "written::Written")]
 pub struct RttMin {
@@ -15,7 +15,7 @@ pub struct RttMin {
     filter: WindowedMin,
 }
 
-/// In nanoseconds; no round-trip time is so long.
+/// No sample, in nanoseconds: no round-trip time is this long.
 const NONE: u64 = u64::MAX;
 
 impl RttMin {
@@ -40,7 +40,7 @@ impl RttMin {
     }
 }
 
-/// What another process reads.
+/// The serialised form for another process.
 mod written {
     use super::*;
 

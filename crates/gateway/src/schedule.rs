@@ -7,15 +7,15 @@ use paceline_wire::{Duration, Instant, Rate};
 pub(crate) struct Receiver {
     /// a_i: the window in the newest ACK, in bytes.
     pub(crate) window: u64,
-    /// a_max: the largest window seen of late.
+    /// a_max: the largest recent window.
     pub(crate) window_max: u64,
     /// t_i: arrival of the newest ACK that advanced.
     pub(crate) acked_at: Instant,
-    /// rtt; none before the first sample. The text takes the smoothed RTT, under its assumption that delays are constant.
-    /// Ours is the shortest of late: the smoothed one contains the queue that the schedule itself builds, by a_i every
-    /// round trip, and would let it grow without end.
+    /// rtt; `None` before the first sample. The text takes the smoothed RTT and assumes constant delays. Ours is the
+    /// shortest recent RTT. The smoothed RTT contains the queue that the schedule itself builds, by a_i every round
+    /// trip, and would let it grow without end.
     pub(crate) rtt: Option<Duration>,
-    /// R; none before the first sample.
+    /// R; `None` before the first sample.
     pub(crate) rate: Option<Rate>,
 }
 
@@ -30,12 +30,13 @@ pub(crate) enum Departure {
     AfterAck,
 }
 
-/// Bytes that may be on their way at `now`: the reported window, and what the receiver will have taken out of its buffer
-/// by the time the packet arrives, R x (now + rtt - t_i), Eqs. (7) and (10). Where the text is silent:
-/// - a closed window is closed, and what the reported window itself allows is always allowed (RFC 9293);
-/// - time after the ACK counts up to one rtt, so that credit does not grow through silence;
-/// - what fills the buffer already is taken off the credit. An application that reads in bursts, or has just
-///   stopped, thus has a margin, and a slow reader's buffer settles half full.
+/// Returns the bytes that may be in flight at `now`. They are the reported window and R x (now + rtt - t_i), Eqs. (7)
+/// and (10). The receiver will have taken the latter out of its buffer when the packet arrives. Where the text is
+/// silent:
+/// - A closed window is closed. What the reported window itself allows is always allowed (RFC 9293).
+/// - Time after the ACK counts up to one rtt, so that credit does not grow through silence.
+/// - The bytes already in the buffer are subtracted from the credit. So an application that reads in bursts, or has
+///   just stopped, has a margin, and a slow reader's buffer settles half full.
 pub(crate) fn allowance(receiver: &Receiver, now: Instant) -> u64 {
     let (Some(rtt), Some(rate)) = (receiver.rtt, receiver.rate) else { return receiver.window };
     if receiver.window == 0 {
@@ -46,7 +47,7 @@ pub(crate) fn allowance(receiver: &Receiver, now: Instant) -> u64 {
     receiver.window + credit
 }
 
-/// When a packet of `bytes` may leave while `outstanding` bytes are on their way (Eq. (8)).
+/// Returns when a packet of `bytes` may leave while `outstanding` bytes are in flight (Eq. (8)).
 pub(crate) fn departure(receiver: &Receiver, now: Instant, outstanding: u64, bytes: u64) -> Departure {
     let wanted = outstanding + bytes;
     if wanted <= allowance(receiver, now) {
@@ -66,7 +67,7 @@ pub(crate) fn departure(receiver: &Receiver, now: Instant, outstanding: u64, byt
 }
 
 impl Receiver {
-    /// What the application has not yet taken out of its buffer.
+    /// Bytes that the application has not yet taken out of its buffer.
     fn filled(&self) -> u64 {
         self.window_max.saturating_sub(self.window)
     }

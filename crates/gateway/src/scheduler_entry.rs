@@ -1,4 +1,4 @@
-//! What the scheduler serves at a subscriber's link: a transparent flow, or the client's leg of a split one.
+//! An entry of the scheduler at a subscriber's link: a transparent flow, or the client's leg of a split one.
 
 use alloc::boxed::Box;
 
@@ -11,29 +11,29 @@ use crate::pool::MemoryUse;
 use crate::schedule::Departure;
 use crate::upload::Own;
 
-/// One that takes turns in the [round robin](crate::priority_round_robin).
+/// An entry that takes turns in the [round robin](crate::priority_round_robin).
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) enum SchedulerEntry {
     Flow(Box<Flow>),
     Split(Box<SplitEntry>),
 }
 
-/// A split flow's entry; the flow itself is with those of its kind, and tells what it wants after each event.
+/// The entry of a split flow. `crate::split` holds the flow itself and updates `demand` after each event.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SplitEntry {
     pub(crate) subscriber: u32,
-    /// Its number among split flows.
+    /// Index of the flow among split flows.
     #[serde(rename = "pair")]
     pub(crate) flow: u32,
     #[serde(rename = "wish")]
     pub(crate) demand: SendDemand,
     pub(crate) path: PathEstimate,
-    /// What is known of its upload.
+    /// The state of its upload.
     #[serde(default)]
     pub(crate) upload: Own,
 }
 
-/// What a split flow wants of its subscriber's link.
+/// What a split flow tells the scheduler.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SendDemand {
     /// Bytes in flight to the client.
@@ -41,18 +41,18 @@ pub(crate) struct SendDemand {
     /// Its part of the shared memory.
     #[serde(rename = "holdings")]
     pub(crate) memory_use: MemoryUse,
-    /// Its sender would send, and only the subscriber holds it back.
+    /// Its sender would send, and only waits for its turn.
     pub(crate) wants: bool,
     /// Payload of a full-sized segment.
     pub(crate) segment: u64,
-    /// Payload of what would leave next as one super-packet.
+    /// Payload of the super-packet that would leave next.
     #[serde(default)]
     pub(crate) piece: u64,
-    /// Not both ends have answered.
+    /// True until both ends have answered.
     #[serde(default)]
     pub(crate) half_open: bool,
-    /// Its sender keeps the queue short by one-way delays (RRE). The subscriber's bound goes by round trips, and would take a queue of
-    /// the uplink for one of the downlink; so it holds others back, not this one.
+    /// True if its sender keeps the queue short by one-way delays (RRE). The subscriber's bound uses round trips, and
+    /// would take a queue on the uplink for one on the downlink. So it holds back other flows, and not this one.
     #[serde(default)]
     pub(crate) needs_no_room: bool,
 }
@@ -79,7 +79,7 @@ impl SchedulerEntry {
         }
     }
 
-    /// Not both ends have answered, so anybody may have sent its SYN.
+    /// True until both ends have answered. Until then, anybody may have sent its SYN.
     pub(crate) fn is_half_open(&self) -> bool {
         match self {
             SchedulerEntry::Flow(flow) => flow.is_half_open(),
@@ -87,7 +87,7 @@ impl SchedulerEntry {
         }
     }
 
-    /// It sends nothing more, but is kept for what comes late. A split flow goes when it ends.
+    /// True if it sends nothing more and is kept only for late packets. A split flow is removed when it ends.
     pub(crate) fn has_ended(&self) -> bool {
         match self {
             SchedulerEntry::Flow(flow) => flow.has_ended(),
@@ -116,7 +116,8 @@ impl SchedulerEntry {
         }
     }
 
-    /// What its client waits for is to be sent again. A split flow's own sender does that without asking.
+    /// True if the client waits for a lost segment, which is retransmitted next. A split flow's own sender does that
+    /// without a turn.
     pub(crate) fn head_is_lost(&self) -> bool {
         match self {
             SchedulerEntry::Flow(flow) => flow.head_is_lost(),
@@ -124,7 +125,7 @@ impl SchedulerEntry {
         }
     }
 
-    /// Nothing holds it back.
+    /// True if it needs no room under the subscriber's bound.
     pub(crate) fn needs_no_room(&self) -> bool {
         match self {
             SchedulerEntry::Flow(flow) => flow.needs_no_room(),
@@ -146,7 +147,7 @@ impl SchedulerEntry {
         }
     }
 
-    /// When it has something to do by itself; a split flow has timers of its own.
+    /// Returns the time of its next own action. A split flow has its own timers.
     pub(crate) fn deadline(&self, repairs: bool, idle_timeout_s: u64) -> Option<Instant> {
         match self {
             SchedulerEntry::Flow(flow) => {

@@ -1,4 +1,4 @@
-//! What the client has and what it lacks, by range of the stream (RFC 6675's scoreboard, seen from the middle).
+//! What the client has and what it lacks, by range of the stream: RFC 6675's scoreboard, seen from the gateway.
 //!
 //! Positions below `una` are acknowledged. The sets hold exceptions only, so without loss they stay empty and an ACK
 //! costs O(1). They are trees, not tcp's `RangeSet`, because ranges are also taken out of the middle.
@@ -18,26 +18,26 @@ pub(crate) struct Retransmission {
     pub(crate) order: u64,
     /// Departure.
     pub(crate) sent_at: Instant,
-    /// Order of an older copy that was still on its way then (Eq. (12) sends again what has not arrived yet); zero if there
-    /// was none.
+    /// Order of an older copy that was then still in flight; zero if there was none. Eq. (12) sends again what has not
+    /// arrived yet.
     pub(crate) older: u64,
 }
 
 impl Retransmission {
-    /// The older copy is still on its way: the link, which keeps order, brings it first.
+    /// True if the older copy is still in flight. The link keeps order and brings it first.
     pub(crate) fn is_behind_older(self, flight: &Flight) -> bool {
         self.older > flight.left_order()
     }
 }
 
-/// Our choice: so many holes at once are no loss of a link's; a twentieth of what fits into 64 MB, the largest window that is believed, are
-/// 2,300. A client that reports every other byte would make each of them a range, and each hole a packet, far beyond the memory that
-/// data may take.
+/// Our choice: no link's loss makes this many holes at once. A twentieth of 64 MB, the largest window that is believed,
+/// is 2,300 segments. A client that reports every other byte would make each of them a range, and each hole a packet.
+/// That is far beyond the memory that data may take.
 const SACKED_MAX: usize = 4_096;
-/// Our choice: 64 MB in pieces of 1 KiB. What was reported since still has its retransmissions, so they need a bound of their own.
+/// Our choice: 64 MB in pieces of 1 KiB. Retransmissions stay here when their data is reported, so they are bounded.
 const RETRANSMITTED_MAX: usize = 1 << 16;
 
-/// A range in one of the sets: two positions, what is known of it, and its part of a node of a tree that may be half empty.
+/// Memory of a range in one of the sets: two positions, its value, and its part of a tree node that may be half empty.
 pub(crate) const RANGE_BYTES: usize = 96;
 
 /// The scoreboard of one flow.
@@ -53,8 +53,8 @@ pub(crate) struct Scoreboard {
     lost_bytes: u64,
     #[serde(rename = "repeated")]
     retransmitted: RangeMap<u64, Retransmission>,
-    /// The server's own repairs that the client has not reported, lost by the radio link or not: without a gateway, too, the server would
-    /// hear until then.
+    /// The server's own repairs that the client has not reported, lost by the radio link or not. Without a gateway,
+    /// too, the server would hear of the gap until then.
     #[serde(default)]
     server_repairs: RangeSet<u64>,
 }
@@ -90,12 +90,12 @@ impl Scoreboard {
         self.lost.first().cloned()
     }
 
-    /// Everything below `end` has left at least once, or will never leave from here.
+    /// Notes that everything below `end` has left at least once, or will never leave from here.
     pub(crate) fn on_sent(&mut self, end: u64) {
         self.sent = self.sent.max(end);
     }
 
-    /// `range` has left again.
+    /// Notes that `range` has left again.
     pub(crate) fn on_retransmitted(&mut self, range: Range<u64>, retransmission: Retransmission) {
         self.remove_lost(range.clone());
         self.retransmitted.insert(range, retransmission);
@@ -106,7 +106,7 @@ impl Scoreboard {
         self.retransmitted.get(&position).copied()
     }
 
-    /// The newest copy of the byte at `position` is that of so many bytes.
+    /// Length of the newest copy of the byte at `position`.
     pub(crate) fn retransmission_len(&self, position: u64) -> Option<u64> {
         self.retransmitted.get_key_value(&position).map(|(range, _)| range.end - range.start)
     }
@@ -150,8 +150,8 @@ impl Scoreboard {
         (ranges * RANGE_BYTES) as u64
     }
 
-    /// The client reports that it holds `block`; `newly` gets each part not reported before. From a client that has reported too many
-    /// ranges, or where there is no room for more, no further one is believed: as if the option had had no room for it (RFC 2018, Section 3).
+    /// The client reports that it holds `block`; `newly` gets each part not reported before. A new range beyond the
+    /// limit, or without room, is ignored as if the option had no room for it (RFC 2018, Section 3).
     pub(crate) fn sack(&mut self, block: Range<u64>, newly: &mut Vec<Range<u64>>, has_room: bool) {
         newly.clear();
         let block = block.start.max(self.una)..block.end.min(self.sent);
@@ -177,7 +177,7 @@ impl Scoreboard {
         }
     }
 
-    /// The client dropped what it had reported (RFC 2018, Section 8): the cumulative ACK stopped inside a block.
+    /// True if the client dropped reported data (RFC 2018, Section 8): the cumulative ACK stopped inside a block.
     pub(crate) fn has_reneged(&self) -> bool {
         self.sacked_bytes > 0 && self.sacked.contains(&self.una)
     }
@@ -214,8 +214,8 @@ impl Scoreboard {
         self.lost_bytes - before
     }
 
-    /// Marks `range`, data that filled a gap of the server's stream, as to be sent; no copy of it has left before. `repaired` says that the
-    /// server sent it again, rather than that it was overtaken.
+    /// Marks `range`, data that filled a gap of the server's stream, as to be sent. No copy of it has left before.
+    /// `repaired`: the server sent it again, and it was not merely overtaken.
     pub(crate) fn mark_unsent(&mut self, range: Range<u64>, repaired: bool) {
         self.mark_lost(range.clone());
         if repaired && !range.is_empty() && self.server_repairs.len() < SACKED_MAX {
@@ -223,22 +223,22 @@ impl Scoreboard {
         }
     }
 
-    /// A repair of the server's is on its way to the client, or lost on it.
+    /// True if a repair of the server's is in flight to the client, or lost.
     pub(crate) fn has_server_repairs(&self) -> bool {
         !self.server_repairs.is_empty()
     }
 
-    /// No copy of the byte at `position`, which the server sent again, has left before.
+    /// True if no copy of the byte at `position`, which the server sent again, has left before.
     pub(crate) fn is_unsent_repair(&self, position: u64) -> bool {
         self.server_repairs.contains(&position) && !self.retransmitted.contains_key(&position)
     }
 
-    /// The client lacks nothing of which it has later data.
+    /// True if the client lacks nothing of which it has later data.
     pub(crate) fn is_whole(&self) -> bool {
         self.sacked_bytes == 0 && self.lost_bytes == 0
     }
 
-    /// Takes `range` out of the lost data, as when its bytes are no longer kept.
+    /// Takes `range` out of the lost data, for example because its bytes are not kept.
     pub(crate) fn remove_lost(&mut self, range: Range<u64>) {
         if self.lost_bytes == 0 || range.is_empty() {
             return;
@@ -247,8 +247,8 @@ impl Scoreboard {
         self.lost.remove(range);
     }
 
-    /// What of a transmission that has left the link the client should have reported, but has not, and was not sent
-    /// again since: the parts are lost, or reordered.
+    /// Puts into `parts` what the client should have reported of a transmission that has left the link, but has not.
+    /// Parts that were sent again since do not count. The parts are lost, or reordered.
     pub(crate) fn missing(&self, gone: &Transmission, parts: &mut Vec<Range<u64>>) {
         parts.clear();
         let range = gone.start.max(self.una)..gone.end.min(self.sent);
@@ -267,7 +267,7 @@ impl Scoreboard {
         parts.extend(covered.gaps(&range));
     }
 
-    /// What left again since `since` is on its way behind first copies that are in `flight`.
+    /// Puts retransmissions that left after `since` behind first copies that are in `flight`.
     pub(crate) fn put_behind(&mut self, flight: &Flight, since: Instant) {
         let behind = |(range, mut retransmission): (Range<u64>, Retransmission)| {
             if let Some(first) = flight.first_at(range.end - 1).filter(|_| retransmission.sent_at >= since) {
@@ -286,7 +286,7 @@ impl Scoreboard {
         }
     }
 
-    /// The latest transmission of the byte at `position` that is still in flight; zero if there is none.
+    /// Order of the latest transmission of the byte at `position` that is still in flight; zero if there is none.
     pub(crate) fn copy_in_flight(&self, position: u64, flight: &Flight) -> u64 {
         let first = flight.first_at(position).map(|first| first.order);
         let retransmission = self.retransmission_at(position).map(|retransmission| retransmission.order);
@@ -302,7 +302,7 @@ impl Scoreboard {
         self.sacked.len() >= SACKED_MAX || self.retransmitted.len() >= RETRANSMITTED_MAX
     }
 
-    /// `block` overlaps or touches what was reported before, and makes no range of its own.
+    /// True if `block` overlaps or touches what was reported before, so that it makes no new range.
     fn joins_reported(&self, block: &Range<u64>) -> bool {
         let around = block.start.saturating_sub(1)..block.end.saturating_add(1);
         self.sacked.overlaps(&around)
@@ -408,7 +408,7 @@ mod tests {
         }
         assert_eq!((board.sacked.len(), board.sacked_bytes), (4_096, 4_096));
         assert!(newly.is_empty(), "the last was not believed");
-        // What makes a range longer, or two into one, is.
+        // A report that makes a range longer, or two into one, is believed.
         board.sack(102..103, &mut newly, true);
         assert_eq!(newly.first(), Some(&(102..103)));
         board.sack(104..105, &mut newly, true);
@@ -424,7 +424,7 @@ mod tests {
         let mut board = sent(10_000_000);
         let mut newly = Vec::new();
         for n in 0..70_000 {
-            // A hole of a byte that leaves again, beside a report that grows together with the one before.
+            // A hole of a byte leaves again, beside a report that joins the one before.
             let at = 101 + 2 * n;
             let before = board.retransmitted.len();
             board.sack(at..at + 1, &mut newly, true);

@@ -8,35 +8,36 @@ use crate::rtt_min::RttMin;
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ServerRtt {
     minimum: RttMin,
-    /// A SYN or a timestamped ACK that left for the server, and what its answer will echo.
+    /// Departure of a SYN or a timestamped ACK to the server, and the timestamp that its answer will echo.
     probe: Option<(Instant, Option<u32>)>,
     /// The newest timestamp that left for the server.
     newest: Option<u32>,
 }
 
-/// Routes change seldom; RTT samples of a busy server are late, never early.
+/// Routes seldom change. RTT samples of a busy server may be too long, never too short.
 const WINDOW: Duration = Duration::from_secs(30);
 
 impl ServerRtt {
-    /// Knows nothing yet.
+    /// Starts without samples.
     pub(crate) fn new() -> Self {
         ServerRtt { minimum: RttMin::new(WINDOW), probe: None, newest: None }
     }
 
-    /// A SYN or SYN-ACK leaves for the server.
+    /// Notes that a SYN or SYN-ACK leaves for the server.
     pub(crate) fn on_handshake_sent(&mut self, now: Instant) {
         self.probe = Some((now, None));
     }
 
-    /// The server's answer to it.
+    /// Takes the server's answer to it.
     pub(crate) fn on_handshake_answered(&mut self, now: Instant) {
         if let Some((sent_at, None)) = self.probe.take() {
             self.minimum.update(now, now.saturating_since(sent_at));
         }
     }
 
-    /// A packet with timestamp `value` leaves for the server: one is watched at a time. Only the first of a tick is: its answer
-    /// would be taken for that of the others, which may leave much later, since acknowledgements wait here and window updates do not.
+    /// Notes that a packet with timestamp `value` leaves for the server. One is watched at a time, and only the first
+    /// of a tick. The answer to the first counts for all of the tick, but acknowledgements may leave much later: they
+    /// wait here, window updates do not.
     pub(crate) fn on_sent(&mut self, now: Instant, value: u32) {
         let is_first = self.newest.is_none_or(|newest| value.wrapping_sub(newest) as i32 > 0);
         if !is_first {
@@ -50,7 +51,7 @@ impl ServerRtt {
         }
     }
 
-    /// New data of the server echoes timestamp `echo` (RFC 7323, Section 4).
+    /// Takes new data of the server, which echoes timestamp `echo` (RFC 7323, Section 4).
     pub(crate) fn on_data(&mut self, now: Instant, echo: u32) {
         if let Some((sent_at, Some(value))) = self.probe
             && echo.wrapping_sub(value) as i32 >= 0
@@ -60,7 +61,7 @@ impl ServerRtt {
         }
     }
 
-    /// The shortest of late; zero while unknown.
+    /// The shortest round trip of late; zero while unknown.
     pub(crate) fn get(&self) -> Duration {
         self.minimum.get().unwrap_or(Duration::ZERO)
     }
@@ -76,7 +77,7 @@ mod tests {
         let mut rtt = ServerRtt::new();
         rtt.on_sent(at(0), 100);
         rtt.on_data(at(30), 100);
-        // A window update leaves at once, the acknowledgement of the same tick 15 ms later.
+        // A window update leaves at once, the acknowledgement of the same tick 19 ms later.
         rtt.on_sent(at(40), 107);
         rtt.on_data(at(70), 107);
         rtt.on_sent(at(71), 108);

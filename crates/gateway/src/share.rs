@@ -1,28 +1,30 @@
-//! What a flow has of its subscriber's link, and a subscriber of the gateway: whose turn it is, and for how long.
+//! The share of a flow in its subscriber's link, and of a subscriber in the gateway: turns, rates and priority.
 //!
-//! Section 9.3 of the thesis asks for priorities, guaranteed and policed rates beside the weights of its Section 7.2. They
-//! meet as in tc-htb(8): first those that have less than their guaranteed rate, then by priority, and with equal priority by
-//! weight, in turns; nobody beyond its ceiling.
+//! Section 9.3 of the thesis adds priorities, guaranteed and policed rates to the weights of Section 7.2. They combine
+//! as in tc-htb(8). First come entries below their guaranteed rate. Then priority decides, and with equal priority they
+//! take turns by weight. No entry exceeds its ceiling.
 
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::config::ShareConfig;
 
-/// Circles that are served one after the other: the guaranteed ones, then one for each priority.
+/// Number of circles, served one after the other: one for guaranteed rates, then one for each priority.
 pub(crate) const CLASSES: usize = 1 + ShareConfig::PRIORITIES as usize;
 
-/// Our choice: a flow that got less than its guarantee makes up for this time, as long as a link is commonly busy with
-/// something that it cannot interrupt (a radio scheduler's turn, a repair), and no more.
+/// Our choice: a flow that got less than its guarantee may catch up for at most this time. A link is commonly busy that
+/// long with something that it cannot interrupt: a turn of the radio scheduler, or a repair.
 const ARREARS: Duration = Duration::from_millis(100);
 
-/// Our choice: a ceiling is kept over this time, some packets on a slow link and one super-packet on a fast one.
+/// Our choice: interval over which a ceiling holds. It is some packets on a slow link, and a super-packet on a fast
+/// one.
 const CEILING_BURST: Duration = Duration::from_millis(10);
 
-/// Our choice: a pace is learnt, not configured, and may be wrong. A subscriber who had had one packet in half an hour was taken for a link of
-/// some bytes a second, which kept the next one for as long. For a second a packet may wait, as on a link of 12 kbit/s.
+/// The longest wait of a packet for a pace. Our choice: a pace is learnt, not configured, and may be wrong. A
+/// subscriber had received one packet in half an hour. Its link seemed to carry some bytes a second, and the next
+/// packet had to wait that long. A second is the wait on a link of 12 kbit/s.
 const LEARNT_HOLD_MAX: Duration = Duration::from_secs(1);
 
-/// The state of one that takes turns.
+/// The state of a flow or subscriber that takes turns.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Share {
     weight: u32,
@@ -31,13 +33,13 @@ pub(crate) struct Share {
     left: u32,
     guarantee: Option<Pace>,
     ceiling: Option<Pace>,
-    /// What the link's buffer takes, if that is short.
+    /// The rate that the link's buffer can take, if the buffer is short.
     #[serde(default)]
     paced: Option<Pace>,
 }
 
 impl Share {
-    /// Packets per round.
+    /// Returns the packets per round.
     pub(crate) fn weight(&self) -> u32 {
         self.weight
     }
@@ -55,7 +57,7 @@ impl Share {
         }
     }
 
-    /// With what `before` had sent already of its rates.
+    /// Takes over how much of its rates `before` had already used.
     pub(crate) fn continued(mut self, before: &Share) -> Self {
         for (own, before) in [(&mut self.guarantee, before.guarantee), (&mut self.ceiling, before.ceiling)] {
             if let (Some(own), Some(before)) = (own, before) {
@@ -65,23 +67,23 @@ impl Share {
         self
     }
 
-    /// There is a circle for its priority.
+    /// True if its priority has a circle.
     pub(crate) fn is_sound(&self) -> bool {
         self.priority < ShareConfig::PRIORITIES
     }
 
-    /// The circle in which it waits.
+    /// Returns the circle in which it waits.
     pub(crate) fn class(&self, now: Instant) -> usize {
         let owed = self.guarantee.is_some_and(|pace| pace.next <= now);
         if owed { 0 } else { usize::from(ShareConfig::PRIORITIES - self.priority) }
     }
 
-    /// When it will have had less than its guarantee again, if it has not.
+    /// Returns the time at which its guarantee will be owed again, if it is not owed now.
     pub(crate) fn owed_at(&self, now: Instant) -> Option<Instant> {
         self.guarantee.map(|pace| pace.next).filter(|&at| at > now)
     }
 
-    /// From here on it leaves at this rate, in bursts no longer than this.
+    /// Sets the rate at which it leaves, and the longest burst.
     pub(crate) fn set_pace(&mut self, pace: Option<(Rate, Duration)>) {
         let next = self.paced.map_or(Instant::ZERO, |before| before.next);
         self.paced = pace.map(|(rate, burst)| Pace { rate, burst, next });
@@ -91,22 +93,22 @@ impl Share {
         [self.ceiling, self.paced].into_iter().flatten()
     }
 
-    /// What ceiling and pace let leave, if there is either.
+    /// Returns the lower rate of ceiling and pace, if there is either.
     pub(crate) fn most_rate(&self) -> Option<Rate> {
         self.holds().map(|pace| pace.rate).min()
     }
 
-    /// When ceiling and pace let it send, if not now.
+    /// Returns the time until which ceiling and pace hold it back, if they do.
     pub(crate) fn held_until(&self, now: Instant) -> Option<Instant> {
         self.holds().map(|pace| pace.next).filter(|&at| at > now).max()
     }
 
-    /// Bytes that they leave for one packet.
+    /// Returns the most bytes that ceiling and pace allow for one packet.
     pub(crate) fn allowance(&self) -> u64 {
         self.holds().map(|pace| pace.rate.bytes_in(pace.burst)).fold(u64::MAX, u64::min)
     }
 
-    /// A packet is taken. True if the turn is over.
+    /// Takes a packet off the turn. True if the turn is over.
     pub(crate) fn take_turn(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         let over = self.left == 0;
@@ -116,12 +118,12 @@ impl Share {
         over
     }
 
-    /// It has nothing to send for now: its next turn is a whole one.
+    /// Ends the turn because it has nothing to send. Its next turn is a whole one.
     pub(crate) fn leave_turn(&mut self) {
         self.left = self.weight;
     }
 
-    /// So many bytes of IP have left.
+    /// Notes that `bytes` of IP have left.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64) {
         for pace in [&mut self.guarantee, &mut self.ceiling, &mut self.paced].into_iter().flatten() {
             pace.on_sent(now, bytes);
@@ -132,11 +134,12 @@ impl Share {
     }
 }
 
-/// A rate as the virtual scheduling of ITU-T I.371 (GCRA) keeps it: the time at which what has been sent will have taken its time.
+/// A rate as kept by the virtual scheduling of ITU-T I.371 (GCRA). `next` is when the bytes sent so far will have used
+/// up their time at this rate.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Pace {
     rate: Rate,
-    /// How much time of the past still counts.
+    /// The part of the past whose unused time still counts.
     #[serde(default)]
     burst: Duration,
     next: Instant,
@@ -172,7 +175,7 @@ mod tests {
     #[test]
     fn a_guarantee_is_owed_until_its_rate_is_had() {
         let mut share = Share::new(&ShareConfig { guaranteed_mbps: Some(8.0), ..ShareConfig::default() });
-        // 1 MB/s: after a long silence 100 ms of it are made up for.
+        // 1 MB/s. After a long silence it catches up for 100 ms.
         for _ in 0..100 {
             assert_eq!(share.class(at(10_000)), 0);
             share.on_sent(at(10_000), 1_000);
@@ -207,7 +210,7 @@ mod tests {
             share.on_sent(at(10_000), 1_000);
             sent += 1_000;
         }
-        // 1 MB/s: what 4 ms of it are, and the packet that is on its way when they are over.
+        // 1 MB/s: the bytes of 4 ms, and the packet that begins before they are used up.
         assert_eq!((sent, share.held_until(at(10_000))), (5_000, Some(at(10_001))));
         share.set_pace(None);
         assert_eq!((share.held_until(at(10_000)), share.allowance()), (None, u64::MAX));

@@ -1,4 +1,4 @@
-//! Split mode: a flow as two connections back to back, so that the gateway sends to the client with algorithms of its own.
+//! Split mode: a flow as two connections back to back. The gateway sends to the client with its own algorithms.
 
 mod accounts;
 mod config;
@@ -37,23 +37,23 @@ use lapsed::Lapsed;
 use opening::Opened;
 use split_flow::{Sent, SplitFlow, segments};
 
-/// All split flows, who sends next, and whose timer is next.
+/// All split flows, their order of turns, and their timers.
 #[derive(Debug, Default)]
 pub(crate) struct Split {
     flows: Slab<Box<SplitFlow>>,
     by_key: Map<FlowKey, u32>,
-    /// Flows that may have something to send that waits for nobody's turn.
+    /// Flows that may have unscheduled output (ACKs, retransmissions).
     ready: Ring,
-    /// The flow whose turn it is at its client's link, and how many packets it may still send.
+    /// The flow whose turn it is at its client's link, and the number of segments that it may still send.
     turn: Option<(u32, u32)>,
     timers: Timers,
-    /// Those of an earlier process.
+    /// Flows that are over and whose ends must still be told.
     pub(crate) lapsed: Lapsed,
 }
 
-/// Our choice: so many segments of a flow leave side by side at least, for a device to send them as one super-packet.
+/// Our choice: the least number of segments in a turn, so that a device can send them as one super-packet.
 const TURN: u64 = 16;
-/// More than a super-packet has.
+/// The most segments in a turn: more than a super-packet has.
 const LONG_TURN: u64 = 64;
 
 impl Linked for Box<SplitFlow> {
@@ -73,7 +73,7 @@ impl Split {
         self.lapsed.set_key(key);
     }
 
-    /// The flows in some places.
+    /// Returns the flows in some places.
     pub(crate) fn statuses(&self, config: &GatewayConfig, from: usize, places: usize) -> Page<FlowStatus> {
         page(&self.flows, from, places, |flow| Some(flow.status(config)))
     }
@@ -82,7 +82,7 @@ impl Split {
         if self.flows.is_empty() { None } else { self.by_key.get(key).copied() }
     }
 
-    /// Splits the flow that a client's SYN begins. False if it cannot be.
+    /// Splits the flow that a client's SYN begins. False if that is impossible.
     pub(crate) fn open(
         &mut self,
         ctx: &mut Context<'_>,
@@ -105,14 +105,14 @@ impl Split {
         true
     }
 
-    /// `auto` decided that the flow is split.
+    /// Notes why `auto` decided to split the flow.
     pub(crate) fn set_reason(&mut self, key: &FlowKey, reason: Option<Reason>) {
         if let Some(id) = self.find(key) {
             self.flows[id as usize].reason = reason;
         }
     }
 
-    /// A packet of flow `id`. It comes back if it begins a new flow in place of this one.
+    /// Handles a packet of flow `id`. Returns the packet if it begins a new flow in place of this one.
     pub(crate) fn on_packet(
         &mut self,
         ctx: &mut Context<'_>,
@@ -176,7 +176,7 @@ impl Split {
         None
     }
 
-    /// A message about a packet of a split flow, about either leg. True if it is for the gateway alone.
+    /// Handles an ICMP message about a packet of either leg. True if it is for the gateway alone.
     pub(crate) fn on_icmp(
         &mut self,
         ctx: &mut Context<'_>,
@@ -184,7 +184,7 @@ impl Split {
         from: PortId,
         error: &IcmpError,
     ) -> bool {
-        // What it quotes went the other way.
+        // The quoted packet went the other way.
         let key = if from == WAN { error.quoted } else { error.quoted.reversed() };
         let Some(id) = self.find(&key) else { return false };
         let flow = &mut *self.flows[id as usize];
@@ -197,8 +197,8 @@ impl Split {
                 }
                 true
             }
-            // The client hears of a server out of reach as without a gateway, and may try again: if it is about the SYN (RFC 5927,
-            // Section 4.1; Linux looks at the number in SYN-SENT, too: tcp_v4_err).
+            // If the message is about the SYN, the client gets it, as without a gateway, and may try again (RFC 5927,
+            // Section 4.1). Linux, too, checks the sequence number in SYN-SENT (tcp_v4_err).
             (None, _) if from == WAN && flow.opening.as_ref().is_some_and(|it| it.isn() == error.seq) => {
                 self.remove(ctx, table, id);
                 false
@@ -207,7 +207,7 @@ impl Split {
         }
     }
 
-    /// Does what is due.
+    /// Handles timers that are due.
     pub(crate) fn on_timeout(&mut self, ctx: &mut Context<'_>, table: &mut Table) {
         let flows = &mut self.flows;
         self.timers.tidy(flows.len(), |id| flows.get(id as usize)?.armed);
@@ -228,7 +228,7 @@ impl Split {
         self.lapsed.on_timeout(ctx);
     }
 
-    /// The next packet to send that waits for nobody's turn, or of the flow whose turn it is.
+    /// Returns the next packet of the flow whose turn it is, or one that needs no turn.
     pub(crate) fn transmit(&mut self, ctx: &mut Context<'_>, table: &mut Table) -> Option<(PortId, Packet)> {
         if let Some((id, left)) = self.turn {
             let flow = &self.flows[id as usize];
@@ -254,7 +254,7 @@ impl Split {
             flow.ready = false;
             let at = flow.timeout(ctx.config.limits.idle_timeout_s);
             self.timers.set(&mut flow.armed, id, at);
-            // What is left waits for the client's link, if for anything.
+            // If the flow has more to send, it waits for its turn.
             let wants = flow.is_held();
             table.after_split_event(flow.place, ctx.now, flow.send_demand(wants), &LinkReport::default());
             self.ready.remove(&mut self.flows, id);
@@ -262,7 +262,7 @@ impl Split {
         None
     }
 
-    /// It is the turn of flow `id`, with `limit` bytes. Returns its packet, if it has one.
+    /// Gives the turn to flow `id`, with `limit` bytes. Returns its packet, if it has one.
     pub(crate) fn take_turn(
         &mut self,
         ctx: &mut Context<'_>,
@@ -288,11 +288,11 @@ impl Split {
         let next = if left > 0 { flow.transmit_to_client(ctx.now, left) } else { None };
         let Some((packet, sent)) = next else {
             self.turn = None;
-            // A turn in which nothing left is no reason for another one.
+            // After a turn in which nothing left, the flow does not ask for another one.
             let wants = !begins && (left == 0 || flow.is_held());
             flow.allow(0);
             table.after_split_event(flow.place, ctx.now, flow.send_demand(wants), &LinkReport::default());
-            // What has left made room: the server may be told, and timers have changed.
+            // Data that left made room. The server may be shown a new window, and timers have changed.
             self.mark_ready(id);
             return None;
         };
@@ -303,7 +303,7 @@ impl Split {
         Some(packet)
     }
 
-    /// When something is to be done next.
+    /// Returns the time of the next action.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         if self.ready.front().is_none() && self.turn.is_none() {
             [self.timers.next(), self.lapsed.next_timeout()].into_iter().flatten().min()
@@ -312,12 +312,12 @@ impl Split {
         }
     }
 
-    /// After every event of a flow: what it keeps is counted, its subscriber learns, and it may send.
+    /// Runs after every event of a flow: counts what it keeps, informs its subscriber, and lets it send.
     fn after(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
         let flow = &mut *self.flows[id as usize];
         let (report, timeouts) = flow.report(ctx.now);
         flow.settle(ctx);
-        // What it has advertised before is its own.
+        // Its existing window commitment is not charged again.
         let subscriber = table.memory_use_of_subscriber(flow.place);
         let demand = flow.send_demand(flow.is_held());
         let limit = table.share_of_limit(flow.place, demand.in_flight, flow.srtt());
@@ -341,7 +341,8 @@ impl Split {
         }
     }
 
-    /// Packets have passed without this gateway, and ends may have been told that their flow is over: so they all are, and each end hears so.
+    /// Ends all flows, because packets have passed without this gateway. Some ends may have been told that their flow
+    /// is over. So each end is told with its next packet.
     pub(crate) fn let_go(&mut self, ctx: &mut Context<'_>, table: &mut Table) {
         let ids: Vec<u32> = self.flows.iter().map(|(id, _)| id as u32).collect();
         for id in ids {
@@ -353,7 +354,7 @@ impl Split {
         }
     }
 
-    /// Forgets flow `id`, which nobody has to be told of.
+    /// Forgets flow `id`. Neither end has to be told.
     pub(crate) fn remove(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
         let flow = self.forget(ctx, table, id);
         if flow.client.is_some() {
@@ -383,7 +384,8 @@ impl Split {
     }
 }
 
-/// A packet with data left for the client, by its flow's turn or, retransmitting what everything waits for, without.
+/// Accounts for a packet with data that left for the client. It left in its flow's turn, or retransmits the segment
+/// that everything waits for.
 fn note_sent(
     ctx: &mut Context<'_>,
     table: &mut Table,
@@ -402,7 +404,7 @@ fn note_sent(
     table.after_split_sent(flow.place, ctx.now, flow.send_demand(wants), packet.ip_len() as u64);
 }
 
-/// A packet left for the server.
+/// Accounts for a packet that left for the server.
 fn note_ack(ctx: &mut Context<'_>, flow: &mut SplitFlow) {
     flow.settle(ctx);
     if let Some(event) = flow.acked() {
@@ -410,8 +412,8 @@ fn note_ack(ctx: &mut Context<'_>, flow: &mut SplitFlow) {
     }
 }
 
-/// There is no memory for this packet. What the receiving leg waits for, with nothing else to do, is always taken: memory gets
-/// free only as flows move on.
+/// True if there is no memory for this packet. An idle leg always gets the next expected segment, because memory
+/// becomes free only as flows move on.
 fn is_over_budget(
     ctx: &Context<'_>,
     subscriber: MemoryUse,
@@ -429,7 +431,7 @@ fn is_over_budget(
         packet.tcp().is_some_and(|tcp| tcp.seq() == leg.connection.expected())
             && leg.connection.readable() == 0
     };
-    // As long as the other end has something to acknowledge, the flow moves on by that.
+    // If the other end still has data to acknowledge, its ACK lets the flow move on.
     let is_idle = other.is_none_or(|other| other.connection.unacknowledged() == 0);
     !(is_idle && leg.is_some_and(is_next))
 }

@@ -1,4 +1,4 @@
-//! What an operator sees of flows and subscribers: plain copies of their state.
+//! Copies of the state of flows and subscribers, for an operator.
 
 use core::net::IpAddr;
 
@@ -7,89 +7,89 @@ use paceline_wire::{Duration, FlowKey, Instant, Rate};
 use crate::auto::Reason;
 use crate::config::FlowMode;
 
-/// What a flow has done since it was first seen.
+/// Sums over the life of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FlowTotals {
-    /// Payload new to the client, each byte once: acknowledged by it, or of a split flow sent for the first time.
+    /// Payload new to the client: acknowledged, or sent for the first time if the flow is split. Each byte counts once.
     pub downlink_bytes: u64,
     /// Payload that came from the client.
     pub uplink_bytes: u64,
-    /// Packets that left for the client with data, without those sent again.
+    /// Packets with new data that left for the client, without retransmissions.
     pub departures: u64,
-    /// The time that these had spent in the gateway, summed up.
+    /// Time that these packets spent in the gateway, summed up.
     pub waited: Duration,
-    /// Packets that the gateway sent again.
+    /// Retransmissions of the gateway, in packets.
     pub retransmissions: u64,
-    /// Their payload.
+    /// Their payload bytes.
     pub retransmitted_bytes: u64,
-    /// Packets that the server sent again.
+    /// Retransmissions of the server, in packets.
     pub server_retransmissions: u64,
-    /// Payload found lost.
+    /// Payload bytes found lost.
     pub lost_bytes: u64,
     /// Timeouts of the gateway's own timer.
     pub timeouts: u64,
-    /// The shortest round trip to the client that was measured.
+    /// The shortest round trip to the client.
     pub rtt_min: Option<Duration>,
 }
 
 impl FlowTotals {
-    /// New data left for the client, having waited so long.
+    /// Counts a packet with new data that left for the client after waiting for `sojourn`.
     pub(crate) fn on_departure(&mut self, sojourn: Duration) {
         self.departures += 1;
         self.waited += sojourn;
     }
 
-    /// Data left for the client once more.
+    /// Counts a retransmission to the client.
     pub(crate) fn on_retransmission(&mut self, bytes: u64) {
         self.retransmitted_bytes += bytes;
         self.retransmissions += 1;
     }
 
-    /// The round trip to the client was measured.
+    /// Notes a measured round trip to the client.
     pub(crate) fn on_rtt(&mut self, rtt: Duration) {
         self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
     }
 }
 
-/// How far a flow is, or how it ended.
+/// The stage of a flow, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum FlowStage {
-    /// Not both SYNs have passed.
+    /// At least one SYN has not passed yet.
     Opening,
-    /// Data may pass.
+    /// Both SYNs have passed, and data may pass.
     Open,
-    /// Both ends have said all, and know it.
+    /// Both ends have sent a FIN, and both were acknowledged.
     Finished,
     /// One end has reset it.
     Reset,
-    /// Forgotten because nothing came for long.
+    /// Forgotten because no packet came for too long.
     Idle,
     /// Forgotten because a new connection has the same addresses and ports.
     Replaced,
 }
 
-/// One flow at one time.
+/// The state of one flow at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowStatus {
     /// Source is the client.
     pub key: FlowKey,
-    /// How it is served.
+    /// Its mode.
     pub mode: FlowMode,
-    /// Why, if it is `auto` that decided: the newest decision.
+    /// The newest reason, if `auto` decided.
     pub reason: Option<Reason>,
     /// The prefix that names its subscriber.
     pub subscriber: IpAddr,
-    /// How far it is.
+    /// Its stage.
     pub stage: FlowStage,
-    /// When its first packet was seen.
+    /// Arrival time of its first packet.
     pub since: Instant,
-    /// When the newest was.
+    /// Arrival time of its newest packet.
     pub last_packet: Instant,
     /// Packets per round of the scheduler.
     pub weight: u32,
-    /// Its windows are rescaled.
+    /// True if its windows are rescaled.
     pub rescaled: bool,
-    /// The gateway has given up repairing it.
+    /// True if the gateway has given up repairing it.
     pub gave_up: bool,
     /// Smoothed round trip to the client.
     pub rtt: Option<Duration>,
@@ -101,53 +101,53 @@ pub struct FlowStatus {
     pub client_window: u64,
     /// Bytes in flight to the client.
     pub in_flight: u64,
-    /// Bytes that wait here.
+    /// Bytes waiting in the gateway.
     pub waiting: u64,
-    /// Payload kept, in flight or waiting.
+    /// Payload bytes kept, in flight or waiting.
     pub buffered: u64,
     /// Delay added to acknowledgements.
     pub ack_delay: Duration,
-    /// Since it was first seen.
+    /// Sums since its first packet.
     pub totals: FlowTotals,
 }
 
 impl FlowStatus {
-    /// It is not over.
+    /// True if it has not ended.
     pub fn is_open(&self) -> bool {
         matches!(self.stage, FlowStage::Opening | FlowStage::Open)
     }
 }
 
-/// One subscriber at one time.
+/// The state of one subscriber at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SubscriberStatus {
     /// The prefix that names it.
     pub prefix: IpAddr,
-    /// Flows in the table.
+    /// Number of flows in the table.
     pub flows: u32,
     /// Packets per round of the scheduler.
     pub weight: u32,
-    /// Bytes in flight of all its flows.
+    /// Bytes in flight, of all its flows.
     pub outstanding: u64,
-    /// What may be in flight; none without a bound or before the first estimate.
+    /// The most bytes that may be in flight. None without a bound, or before the first estimate.
     pub limit: Option<u64>,
-    /// What its link delivers, zero while unknown.
+    /// Delivery rate of its link, zero while unknown.
     pub rate: Rate,
-    /// The shortest round trip of late.
+    /// The shortest recent round trip.
     pub rtt_min: Option<Duration>,
-    /// Bytes other than TCP that left for it, in all.
+    /// Bytes other than TCP that left for it.
     pub other_downlink_bytes: u64,
     /// Bytes other than TCP that came from it.
     pub other_uplink_bytes: u64,
-    /// Bytes other than TCP that wait for their turn.
+    /// Bytes other than TCP that wait in the gateway.
     pub other_waiting: u64,
 }
 
-/// A part of a long list, so that no call takes long.
+/// A part of a long list. No call takes long, since each returns one part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<T> {
-    /// What is in this part.
+    /// The items of this part.
     pub items: alloc::vec::Vec<T>,
-    /// Where the next part starts; none after the last.
+    /// Start of the next part. None after the last.
     pub next: Option<usize>,
 }

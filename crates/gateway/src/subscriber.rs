@@ -1,4 +1,4 @@
-//! A subscriber: one radio link, and the bounds that belong to it whatever the number of its flows.
+//! A subscriber: one radio link, with the bounds that belong to it for any number of flows.
 
 mod downlink;
 mod uplink;
@@ -22,41 +22,41 @@ use crate::status::SubscriberStatus;
 use downlink::{Around, Downlink, RTT_UNKNOWN};
 use uplink::Uplink;
 
-/// The state of one subscriber. Its two links own their fields. They are written flat, so that programs from before there were parts read
-/// them, and the other way round.
+/// State of one subscriber. Its two links own their fields. They are serialised flat, so that programs without these
+/// parts can read them, and the other way round.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Subscriber {
     pub(crate) prefix: IpAddr,
     /// Flows in the table.
     pub(crate) flows: u32,
-    /// Of these, flows that have ended and are kept for what comes late.
+    /// Of these, flows that have ended and are kept for late packets.
     #[serde(default)]
     pub(crate) ended: u32,
-    /// What it may have of the gateway, beside others.
+    /// Its share of the gateway, beside others.
     pub(crate) share: Share,
-    /// Flows that may have something to send, for which they need room.
+    /// Flows that may have data to send and need room for it.
     #[serde(rename = "rings")]
     round_robin: PriorityRoundRobin,
-    /// Those that need no room.
+    /// Flows that need no room.
     #[serde(default)]
     free: PriorityRoundRobin,
-    /// One of these had the last turn.
+    /// A flow that needs no room had the last turn.
     #[serde(default)]
     pub(crate) free_had_turn: bool,
-    /// Flows that need room and whose next packet retransmits what was lost.
+    /// Flows that need room and whose next packet is a retransmission.
     pub(crate) repairing: u32,
-    /// The gateway's own circle in which it stands, and where.
+    /// The gateway's circle in which it stands, and its place there.
     pub(crate) class: Option<usize>,
     pub(crate) links: Links,
-    /// What its flows hold of the memory that all share.
+    /// Its flows' part of the memory that all share.
     #[serde(rename = "holdings")]
     pub(crate) memory_use: MemoryUse,
-    /// What it receives besides TCP, if it does.
+    /// Its traffic other than TCP, if any.
     #[serde(rename = "other")]
     pub(crate) non_tcp: Option<Box<NonTcp>>,
-    /// The timer of that.
+    /// The timer of that traffic.
     pub(crate) armed: Option<Instant>,
-    /// It is on the list of those whose packets other than TCP may leave.
+    /// It is on the list of subscribers whose packets other than TCP may leave.
     pub(crate) stirred: bool,
     #[serde(flatten)]
     pub(crate) downlink: Downlink,
@@ -64,11 +64,11 @@ pub(crate) struct Subscriber {
     pub(crate) uplink: Uplink,
 }
 
-/// The part of what a subscriber may have outstanding that one of its flows may have.
+/// One flow's part of what its subscriber may have outstanding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LimitShare {
     pub(crate) in_flight: u64,
-    /// What may wait for a burst of ACKs.
+    /// Bytes that may wait for a burst of ACKs.
     pub(crate) at_once: u64,
 }
 
@@ -102,25 +102,26 @@ impl Subscriber {
         }
     }
 
-    /// The circles of its flows that need room to send, or of those that need none.
+    /// Returns the circles of flows that need no room (`free`), or of those that need room.
     pub(crate) fn circles(&mut self, free: bool) -> &mut PriorityRoundRobin {
         if free { &mut self.free } else { &mut self.round_robin }
     }
 
-    /// Flows that may have something to send.
+    /// Number of flows that may have data to send.
     pub(crate) fn senders(&self) -> u32 {
         self.round_robin.len() + self.free.len()
     }
 
-    /// Whose turn it is, and the class. Those that need room, if there is any, and those that need none take turns.
+    /// Returns the class and the flow whose turn it is. Flows that need room, if there is any, and flows that need none
+    /// take turns.
     pub(crate) fn front(&self, has_room: bool) -> Option<(usize, u32)> {
         let (bound, free) = (self.round_robin.front().filter(|_| has_room), self.free.front());
         let (first, second) = if self.free_had_turn { (bound, free) } else { (free, bound) };
-        // The first of equal ones.
+        // Of equal classes the first wins.
         first.into_iter().chain(second).min_by_key(|(class, _)| *class)
     }
 
-    /// These flows, each with its class and whether it needs no room, are just those of its circles.
+    /// True if the circles hold exactly these flows, each with its class and whether it needs no room.
     pub(crate) fn circles_are_whole(
         &self,
         flows: &[(u32, usize, bool)],
@@ -132,7 +133,7 @@ impl Subscriber {
         self.round_robin.are_whole(&of(false), &links) && self.free.are_whole(&of(true), &links)
     }
 
-    /// What its flows have in common.
+    /// Returns what its flows know of their common path.
     pub(crate) fn path(&self) -> PathEstimate {
         let downlink = &self.downlink;
         PathEstimate {
@@ -148,16 +149,20 @@ impl Subscriber {
         }
     }
 
-    /// What a flow may have outstanding of which `own` is in flight, with a smoothed RTT of `srtt`. Our choices, each by experiment:
+    /// Returns what a flow may have outstanding with `own` bytes in flight and a smoothed RTT of `srtt`. Our choices,
+    /// each by experiment:
     ///
-    /// - An even part, or what it has on a full link, and on another twice that (RFC 5681, Section 3.1), whichever is more. With all of the limit for
-    ///   each, four split downloads of 5 Mbit/s had 100 ms of data waiting here in place of 20.
-    /// - Of a limit that is at least what the rate carries in the flow's own round trip. Delayed ACKs make that longer than the shortest one: a link of
-    ///   1 Mbit/s behind 195 ms had .89 of its throughput.
-    /// - No more than its pace lets leave in a round trip. Where a link had a pace and no limit, two seconds of data waited.
-    /// - For a burst of ACKs, which may ask for all that is outstanding, twice that where a flow is alone, which may have as little as some segments. Others
-    ///   use the link while one of several has nothing: half. Of 80 drawn points of mixed downloads (seed 8080, two runs) 28 in place of 33 waited too
-    ///   long, for .1 % less of their downloads, and objects were sooner. A quarter: 25, for .4 % less, and more drops where a run begins.
+    /// - It is an even part, or the bytes in flight if they are more. On a link that is not full twice those count
+    ///   (RFC 5681, Section 3.1). With the whole limit for each, four split downloads of 5 Mbit/s had 100 ms of data
+    ///   waiting here in place of 20.
+    /// - The limit is at least what the rate carries in the flow's own round trip. Delayed ACKs make that longer than
+    ///   the shortest one. Without this a link of 1 Mbit/s behind 195 ms had .89 of its throughput.
+    /// - It is at most what the pace lets leave in a round trip. Where a link had a pace and no limit, two seconds of
+    ///   data waited.
+    /// - A burst of ACKs may ask for all that is outstanding. For it a flow alone, which may have only some segments,
+    ///   has twice that. One of several has half, because others use the link while it has nothing. Of 80 drawn points
+    ///   of mixed downloads (seed 8080, two runs) 28 in place of 33 then waited too long. Downloads had .1 % less, and
+    ///   objects were sooner. With a quarter 25 waited too long, for .4 % less and more drops where a run begins.
     pub(crate) fn share_of_limit(&self, own: u64, srtt: Duration) -> LimitShare {
         let round = srtt.max(self.downlink.rtt_min().unwrap_or(RTT_UNKNOWN));
         let paced = self.share.most_rate().map_or(u64::MAX, |rate| rate.bytes_in(round));
@@ -174,7 +179,7 @@ impl Subscriber {
         }
     }
 
-    /// Bytes that it has sent up, without those of acknowledgements.
+    /// Bytes that it has sent, without those of acknowledgements.
     pub(crate) fn uploaded(&self) -> u64 {
         self.uplink.bytes().saturating_add(self.non_tcp.as_ref().map_or(0, |non_tcp| non_tcp.uplink_bytes))
     }
@@ -195,12 +200,12 @@ impl Subscriber {
         }
     }
 
-    /// Nobody needs it any more.
+    /// True if nothing needs it any more.
     pub(crate) fn is_over(&self) -> bool {
         self.flows == 0 && self.non_tcp.is_none()
     }
 
-    /// `bytes` of TCP left, in which what is not TCP has a share.
+    /// Handles the departure of `bytes` of TCP, of which other traffic gets its share.
     pub(crate) fn on_tcp_sent(&mut self, now: Instant, bytes: u64) {
         let per_ms = self.downlink.rate().bytes_in(Duration::from_millis(1));
         let senders = self.senders();
@@ -209,7 +214,7 @@ impl Subscriber {
         }
     }
 
-    /// `bytes` that are not TCP left for the client. Where no ACK of TCP will tell when they have arrived, they do not count.
+    /// Handles the departure of `bytes` other than TCP. They do not count if no TCP ACK will show their arrival.
     pub(crate) fn on_non_tcp_sent(&mut self, now: Instant, bytes: u64) {
         self.share.on_sent(now, bytes);
         let Some(non_tcp) = &mut self.non_tcp else { return };
@@ -219,11 +224,11 @@ impl Subscriber {
         }
     }
 
-    /// TCP flows wait for their turn, or would if they had anything to send: what is not TCP has to keep to its share.
+    /// True if TCP flows wait for their turn, or would with data to send. Other traffic must then keep to its share.
     pub(crate) fn contended(&mut self, now: Instant, bytes: u64) -> bool {
         let give_up = self.downlink.rtt_min().unwrap_or(RTT_UNKNOWN) * 2 + WAIT_MAX;
         if let Some(non_tcp) = &mut self.non_tcp {
-            // Of a TCP flow whose client has gone no ACK comes any more.
+            // A TCP flow whose client has gone gets no more ACKs.
             self.downlink.on_gone(non_tcp.on_arrival(now - give_up));
         }
         self.forget_non_tcp();
@@ -231,7 +236,7 @@ impl Subscriber {
         is_busy || self.senders() > 0
     }
 
-    /// What is not TCP, and left before what has arrived, has arrived too. Returns how much that was.
+    /// Counts other traffic that left before `sent` as arrived. Returns its bytes.
     fn non_tcp_arrived(&mut self, sent: Option<Instant>) -> u64 {
         let Some(non_tcp) = &mut self.non_tcp else { return 0 };
         let arrived = sent.map_or(0, |sent| non_tcp.on_arrival(sent));
@@ -239,7 +244,7 @@ impl Subscriber {
         arrived
     }
 
-    /// Without TCP on the link nothing tells when the rest arrives.
+    /// Forgets the rest of the other traffic if no TCP is on the link: nothing will show its arrival.
     pub(crate) fn forget_non_tcp(&mut self) {
         if let Some(non_tcp) = &mut self.non_tcp
             && self.downlink.outstanding <= non_tcp.outstanding()
@@ -249,7 +254,7 @@ impl Subscriber {
         }
     }
 
-    /// The bytes in flight of one of its flows went from `before` to `after`, and its client reported.
+    /// Handles a client's report. The bytes in flight of its flow went from `before` to `after`.
     pub(crate) fn on_report(
         &mut self,
         now: Instant,
@@ -292,12 +297,12 @@ mod tests {
     use super::*;
     use crate::auto::Reason;
 
-    /// A subscriber to whom `delivered` bytes came each 10 ms over a path of `rtt`, in front of which a queue stood.
+    /// A subscriber that got `delivered` bytes each 10 ms over a path of `rtt`, with a queue.
     fn busy(delivered: u64, rtt: Duration) -> Subscriber {
         let mut subscriber = Subscriber::new(IpAddr::from([10, 0, 0, 1]), &GatewayConfig::default());
         subscriber.downlink.outstanding = 100_000;
         for step in 1..=500 {
-            // From the second report on.
+            // The queue stands from the second report on.
             let rtt = Some(if step == 1 { rtt } else { rtt + Duration::from_millis(30) });
             let report = LinkReport { delivered, rtt, age: rtt, ..LinkReport::default() };
             subscriber.on_report(Instant::ZERO + Duration::from_millis(10) * step, 0, 0, &report, false);
@@ -307,7 +312,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_room_for_more_than_a_third_of_what_may_be_outstanding() {
-        // 10 Mbit/s: a millisecond is 1,250 bytes, and 8 ms of queue are no room for 64 KB.
+        // At 10 Mbit/s a millisecond is 1,250 bytes, and a queue of 8 ms has no room for 64 KB.
         let subscriber = busy(12_500, Duration::from_micros(200));
         assert!(subscriber.downlink.limit() < 65_536, "{}", subscriber.downlink.limit());
         assert_eq!(subscriber.downlink.quantum(), subscriber.downlink.limit() / 3);

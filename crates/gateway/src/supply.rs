@@ -46,8 +46,8 @@ impl Supply {
         Some(self.verdict)
     }
 
-    /// The server fills whatever window it is given. BBR empties the queue once in its gain cycle of eight round trips
-    /// (draft-ietf-ccwg-bbr), so a server that was ahead for longer is of the other kind.
+    /// True if the server fills whatever window it is given. BBR empties the queue once in its gain cycle of eight
+    /// round trips (draft-ietf-ccwg-bbr). A server that was ahead for longer fills its window.
     pub(crate) fn is_window_filling(&self) -> bool {
         self.rounds_ahead > 8
     }

@@ -1,4 +1,4 @@
-//! The flows and subscribers, who sends next, and whose timer is next.
+//! All flows and subscribers, the order of turns, and the timers.
 
 use alloc::boxed::Box;
 use core::net::IpAddr;
@@ -33,27 +33,27 @@ mod turns;
 struct Entry {
     #[serde(rename = "member")]
     scheduled: SchedulerEntry,
-    /// What it may have of its subscriber's link.
+    /// Its share of its subscriber's link.
     share: Share,
-    /// The circle of its subscriber's in which it stands, and where.
+    /// The class of the circle in which it stands. `links` is its place there.
     class: Option<usize>,
-    /// That is one of those that need no room.
+    /// True if that circle is one of those that need no room.
     #[serde(default)]
     free: bool,
     links: Links,
-    /// It stands there with something lost to retransmit.
+    /// True if it stands there with a lost segment to retransmit.
     repairing: bool,
-    /// It is one of those of its subscriber's that have ended.
+    /// True if it has ended and is counted so by its subscriber.
     #[serde(default)]
     has_ended: bool,
-    /// Its part of the shared memory, as its subscriber's `memory_use` counts it.
+    /// Its memory use, as its subscriber's `memory_use` counts it.
     #[serde(rename = "holdings")]
     memory_use: MemoryUse,
-    /// f_k of Eq. (6), and when its share changes: the schedule looks again at this time.
+    /// Time at which the schedule looks again: f_k of Eq. (6), or when its share changes.
     departs_at: Option<Instant>,
-    /// The timer that is set in the heap.
+    /// Its timer in the heap.
     armed: Option<Instant>,
-    /// Which of the flows it is that had this place, if it is counted as half open.
+    /// Serial number and groups, while it is counted as half open.
     #[serde(skip)]
     half_open: Option<(u32, [Group; 3])>,
 }
@@ -75,22 +75,22 @@ pub(crate) struct Table {
     by_prefix: Map<IpAddr, u32>,
     /// Subscribers with something to send.
     active: PriorityRoundRobin,
-    /// What they have together.
+    /// The rate that all subscribers share.
     capacity: Share,
     timers: Timers,
-    /// Subscribers that have, or had, packets other than TCP.
+    /// Timers of subscribers that have, or had, packets other than TCP.
     #[serde(rename = "other_timers")]
     non_tcp_timers: Timers,
-    /// Those whose packets other than TCP may leave.
+    /// Subscribers whose waiting packets other than TCP may be able to leave.
     stirred: Vec<u32>,
     max_flows: usize,
     idle_timeout_s: u64,
     #[serde(skip)]
     half_open: HalfOpen,
-    /// Flows that have been half open.
+    /// Serial number of the newest half-open flow.
     #[serde(skip)]
     serial: u32,
-    /// Packets wait for the gateway itself.
+    /// True if packets wait for the gateway itself.
     #[serde(skip)]
     pub(crate) crowded: bool,
 }
@@ -118,8 +118,8 @@ impl Table {
         }
     }
 
-    /// Goes on here as it was in another process; what is not the flows' or subscribers' own is as `config` says. `goes_on` tells
-    /// whether the split flow of a place and a number was read.
+    /// Continues a table of another process. Only what belongs to flows and subscribers is kept; the rest follows
+    /// `config`. `goes_on` says whether the split flow with this place and number could be read.
     pub(crate) fn continued(mut self, config: &GatewayConfig, goes_on: impl Fn(u32, u32) -> bool) -> Table {
         let new = Table::new(config);
         (self.max_flows, self.idle_timeout_s) = (new.max_flows, new.idle_timeout_s);
@@ -132,7 +132,7 @@ impl Table {
         };
         let ended: Vec<u32> = self.entries.iter().filter_map(has_ended).collect();
         for id in ended {
-            // Those that stay find their circles with their next events.
+            // The other flows find their circles with their next events.
             self.remove(Instant::ZERO, id);
         }
         let flows = self.entries.iter().filter_map(|(id, entry)| match &entry.scheduled {
@@ -140,7 +140,7 @@ impl Table {
             SchedulerEntry::Split(_) => None,
         });
         self.by_key = flows.collect();
-        // Those that are half open are counted by their names; of split ones nobody asks for it.
+        // Half-open transparent flows are counted again by their addresses. Nobody asks for half-open split flows.
         let half_open = self.entries.iter().filter_map(|(id, entry)| match &entry.scheduled {
             SchedulerEntry::Flow(flow) if flow.is_half_open() => Some((id as u32, flow.key.dst.ip())),
             _ => None,
@@ -158,7 +158,7 @@ impl Table {
         self.half_open.set_key(key);
     }
 
-    /// What transparent flows and packets other than TCP keep, counted anew: another program may have counted otherwise.
+    /// Counts the memory of transparent flows and packets other than TCP. Another program may have counted differently.
     pub(crate) fn recount(&mut self) -> u64 {
         let mut kept = 0;
         for (_, subscriber) in &mut self.subscribers {
@@ -180,12 +180,12 @@ impl Table {
         self.entries.len()
     }
 
-    /// Subscribers that have flows.
+    /// Number of subscribers, those without TCP flows included.
     pub(crate) fn subscribers(&self) -> usize {
         self.subscribers.len()
     }
 
-    /// The flows in some places of the table.
+    /// Returns the transparent flows in some places of the table.
     pub(crate) fn flow_statuses(
         &self,
         config: &GatewayConfig,
@@ -198,7 +198,7 @@ impl Table {
         })
     }
 
-    /// The subscribers in some places.
+    /// Returns the subscribers in some places.
     pub(crate) fn subscriber_statuses(&self, from: usize, places: usize) -> Page<SubscriberStatus> {
         page(&self.subscribers, from, places, |subscriber| Some(subscriber.status()))
     }
@@ -207,7 +207,7 @@ impl Table {
         self.by_key.get(key).copied()
     }
 
-    /// The transparent flow in this place, if one is there. Those found by their key are.
+    /// Returns the transparent flow in this place, if there is one. Every place found by key has one.
     pub(crate) fn flow(&self, id: u32) -> Option<&Flow> {
         match &self.entries.get(id as usize)?.scheduled {
             SchedulerEntry::Flow(flow) => Some(flow),
@@ -215,7 +215,7 @@ impl Table {
         }
     }
 
-    /// As [`flow`](Self::flow), with what its subscriber holds of the shared memory.
+    /// As [`flow`](Self::flow), with the memory that its subscriber holds.
     pub(crate) fn flow_mut(&mut self, id: u32) -> Option<(&mut Flow, MemoryUse)> {
         match &mut self.entries.get_mut(id as usize)?.scheduled {
             SchedulerEntry::Flow(flow) => {
@@ -226,12 +226,13 @@ impl Table {
         }
     }
 
-    /// What an entry may have outstanding that has `own` in flight; `u64::MAX` where nothing bounds its subscriber.
+    /// Returns what an entry with `own` bytes in flight may have outstanding. `u64::MAX` if nothing bounds its
+    /// subscriber.
     pub(crate) fn share_of_limit(&self, id: u32, own: u64, srtt: Duration) -> LimitShare {
         self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].share_of_limit(own, srtt)
     }
 
-    /// Bytes that an entry may send side by side: without end where no other flow of its subscriber has anything to send.
+    /// Returns the bytes that an entry may send in one turn. No limit if no other flow of its subscriber wants to send.
     pub(crate) fn turn_bytes(&self, id: u32) -> u64 {
         let entry = &self.entries[id as usize];
         let subscriber = &self.subscribers[entry.scheduled.subscriber() as usize];
@@ -239,17 +240,17 @@ impl Table {
         if others == 0 { u64::MAX } else { subscriber.downlink.quantum() }
     }
 
-    /// What a super-packet to the subscriber of an entry is not cut below.
+    /// Returns the size below which a super-packet to the entry's subscriber is not cut.
     pub(crate) fn quantum(&self, id: u32) -> u64 {
         self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].downlink.quantum()
     }
 
-    /// What all flows of a flow's subscriber hold of the shared memory, as of their last packets and timeouts.
+    /// Returns the memory that all flows of a flow's subscriber hold, as of their last packets and timeouts.
     pub(crate) fn memory_use_of_subscriber(&self, id: u32) -> MemoryUse {
         self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].memory_use
     }
 
-    /// Adds the flow that `make` returns for its subscriber, with its share; none if the table is full.
+    /// Adds the flow that `make` returns for its subscriber, with its share. None if the table is full.
     pub(crate) fn insert(
         &mut self,
         config: &GatewayConfig,
@@ -303,8 +304,8 @@ impl Table {
         }
     }
 
-    /// The half-open flow that makes room for another one of this subscriber and this server: where they have too many, the oldest of theirs;
-    /// where `needs_room`, the oldest of all.
+    /// Returns the half-open flow that must go before another one of this subscriber and server. If the subscriber or
+    /// the server's network has too many, it is their oldest. Otherwise, with `needs_room`, it is the oldest of all.
     pub(crate) fn next_to_go(&mut self, subscriber: IpAddr, server: IpAddr, needs_room: bool) -> Option<u32> {
         let own = self.by_prefix.get(&subscriber).map(|&index| Group::Subscriber(index));
         let network = Group::Network(server_prefix(server));
@@ -314,7 +315,7 @@ impl Table {
         self.half_open.oldest(group, |ticket| has_ticket(&self.entries, ticket))
     }
 
-    /// The oldest half-open flow, where there are more than `most`.
+    /// Returns the oldest half-open flow if there are more than `most`.
     pub(crate) fn oldest_beyond(&mut self, most: usize) -> Option<u32> {
         if self.half_open.len() <= most {
             return None;
@@ -322,13 +323,13 @@ impl Table {
         self.half_open.oldest(Group::All, |ticket| has_ticket(&self.entries, ticket))
     }
 
-    /// The oldest half-open flow of a subscriber.
+    /// Returns the oldest half-open flow of a subscriber.
     pub(crate) fn oldest_of(&mut self, subscriber: IpAddr) -> Option<u32> {
         let group = Group::Subscriber(*self.by_prefix.get(&subscriber)?);
         self.half_open.oldest(group, |ticket| has_ticket(&self.entries, ticket))
     }
 
-    /// The subscriber of a client, perhaps a new one.
+    /// Returns the subscriber of a client. Adds it if it is new.
     fn subscriber_of(&mut self, config: &GatewayConfig, client: IpAddr) -> u32 {
         let prefix = config.sharing.subscriber(client);
         let subscribers = &mut self.subscribers;
@@ -338,14 +339,14 @@ impl Table {
             .or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config)) as u32)
     }
 
-    /// A subscriber goes.
+    /// Removes a subscriber.
     fn forget(&mut self, index: u32) {
         self.deactivate(index);
         let subscriber = self.subscribers.remove(index as usize);
         self.by_prefix.remove(&subscriber.prefix);
     }
 
-    /// Takes a flow out, and its subscriber with the last one.
+    /// Removes a flow, and its subscriber if nothing else needs that.
     pub(crate) fn remove(&mut self, now: Instant, id: u32) -> SchedulerEntry {
         self.leave(id);
         self.end_half_open(id);
@@ -365,14 +366,13 @@ impl Table {
         } else if subscriber.senders() == 0 {
             self.deactivate(index);
         } else {
-            // It may have been the one whose timer would bring the others back.
+            // The removed flow may have had the timer that would bring the others back.
             self.activate(index, now);
         }
         entry.scheduled
     }
 
-    /// After a packet or timeout: the subscriber learns what it said, the flow may send, its timer is set. Returns what `auto` decided
-    /// about the link.
+    /// Runs after every packet or timeout of a flow: informs its subscriber, lets it join the turns, sets its timer.
     pub(crate) fn after_event(
         &mut self,
         id: u32,
@@ -408,19 +408,19 @@ impl Table {
         self.arm(id, repairs);
     }
 
-    /// Flows of a subscriber.
+    /// Number of flows of a subscriber.
     pub(crate) fn flows_of(&self, prefix: IpAddr) -> usize {
         self.by_prefix.get(&prefix).map_or(0, |&index| self.subscribers[index as usize].flows as usize)
     }
 
-    /// A client sent `bytes` of TCP up, by whatever flow.
+    /// Notes `bytes` of TCP payload that a client sent, in any flow.
     pub(crate) fn note_uploaded(&mut self, config: &GatewayConfig, client: IpAddr, bytes: u64) {
         if let Some(&index) = self.by_prefix.get(&config.sharing.subscriber(client)) {
             self.subscribers[index as usize].uplink.note(bytes);
         }
     }
 
-    /// After a packet of `bytes` left.
+    /// Runs after a packet of `bytes` left.
     pub(crate) fn after_sent(
         &mut self,
         id: u32,
@@ -448,7 +448,7 @@ impl Table {
         self.arm(id, repairs);
     }
 
-    /// The flow whose timer is due.
+    /// Returns a flow whose timer is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let entries = &mut self.entries;
         self.timers.tidy(entries.len(), |id| entries.get(id as usize)?.armed);
@@ -457,7 +457,7 @@ impl Table {
         })
     }
 
-    /// When the next timer is due.
+    /// Returns the time of the next timer.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         [self.timers.next(), self.non_tcp_timers.next()].into_iter().flatten().min()
     }
@@ -472,7 +472,7 @@ impl Table {
     }
 }
 
-/// The flow that has this ticket is still half open.
+/// True if the flow with this ticket is still half open.
 fn has_ticket(entries: &Slab<Entry>, ticket: Ticket) -> bool {
     let entry = entries.get(ticket.place as usize);
     entry.is_some_and(|entry| entry.half_open.is_some_and(|(serial, _)| serial == ticket.serial))

@@ -1,24 +1,25 @@
-//! Timers of things that have numbers, earliest first.
+//! Timers of numbered items, earliest first.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
 use paceline_wire::Instant;
 
-/// A thing's own timer is kept with it; an entry here that says another time is out of date, and skipped when it comes up.
+/// A heap of timers. Each item also keeps its own timer. A heap entry with another time is outdated, and is skipped
+/// when due.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, u32)>>,
 }
 
-/// Our choice: a turn is short, however many flows time out together. Each takes some 4 us: a millisecond.
+/// Our choice: a turn stays short, even if many flows time out together. Each takes some 4 us, so a turn takes 1 ms.
 pub(crate) const TIMEOUTS_A_TURN: usize = 256;
 
-/// Entries out of date that are borne at least. Our choice.
+/// Number of outdated entries that are always tolerated. Our choice.
 const SLACK: usize = 64;
 
 impl Timers {
-    /// Sets the timer of `id`, unless an earlier one is set: that one will look again.
+    /// Sets the timer of `id`, unless an earlier one is set. When that one is due, the item is looked at again.
     pub(crate) fn set(&mut self, armed: &mut Option<Instant>, id: u32, at: Instant) {
         if armed.is_none_or(|armed| at < armed) {
             *armed = Some(at);
@@ -26,7 +27,7 @@ impl Timers {
         }
     }
 
-    /// The number whose timer is due. `disarm` takes the timer of a thing out if it is set to this time, see [`disarm`].
+    /// Returns an item whose timer is due. `disarm` clears the item's timer if it is set to this time, see [`disarm`].
     pub(crate) fn pop_due(
         &mut self,
         now: Instant,
@@ -44,13 +45,13 @@ impl Timers {
         None
     }
 
-    /// When the next one is due, or one out of date.
+    /// Returns the time of the next entry, which may be outdated.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|&Reverse((at, _))| at)
     }
 
-    /// Forgets what is out of date once that is more than what `live` things have: a thing that wakes early and often would
-    /// leave an entry each time.
+    /// Removes outdated entries if the heap has over twice as many entries as there are `live` items. An item that
+    /// often sets an earlier timer leaves an entry each time.
     pub(crate) fn tidy(&mut self, live: usize, mut armed: impl FnMut(u32) -> Option<Instant>) {
         if self.heap.len() > 2 * live + SLACK {
             self.heap.retain(|&Reverse((at, id))| armed(id) == Some(at));
@@ -58,7 +59,7 @@ impl Timers {
     }
 }
 
-/// Whether a timer was set to `at`; then it is no longer set.
+/// Clears a timer if it is set to `at`. True if it was.
 pub(crate) fn disarm(armed: &mut Option<Instant>, at: Instant) -> bool {
     armed.take_if(|armed| *armed == at).is_some()
 }

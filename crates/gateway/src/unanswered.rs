@@ -1,35 +1,36 @@
-//! How much the server has been told to be acknowledged whose answer, new data, is still on its way to the gateway.
+//! Bytes acknowledged to the server whose resulting new data has not arrived yet.
 
 use paceline_wire::{Duration, Instant};
 
-/// What had been acknowledged towards the server, and when.
+/// An acknowledgement sent to the server.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Told {
     at: Instant,
     ack: u64,
 }
 
-/// Watches one flow. The server answers within a round trip between it and the gateway; a path that is now and then slower than
-/// its shortest round trip is allowed for by counting one to three of them.
+/// Watches one flow. The server answers an ACK within the round trip between it and the gateway. The path may at times
+/// be slower than its shortest round trip. So acknowledged bytes count for one to three round trips.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Unanswered {
-    /// The newest acknowledgement.
+    /// The newest acknowledgement sent.
     last: Told,
-    /// When the span began that becomes the answered one next, and what had been acknowledged before.
+    /// Start of the present span, and the position acknowledged before it. This position is the next to count as
+    /// answered.
     span: Told,
-    /// What is taken to be answered.
+    /// The position up to which the server is taken to have answered.
     answered: u64,
 }
 
 impl Unanswered {
-    /// Of a stream that starts at `position`.
+    /// For a stream that starts at `position`.
     pub(crate) fn new(position: u64) -> Self {
         let told = Told { at: Instant::ZERO, ack: position };
         Unanswered { last: told, span: told, answered: position }
     }
 
-    /// The bytes up to `ack` are acknowledged towards the server, which is `server_rtt` away. Returns how much of it is not
-    /// answered.
+    /// Notes that bytes up to `ack` are acknowledged to the server, which is `server_rtt` away. Returns the bytes that
+    /// are not answered yet.
     pub(crate) fn on_ack(&mut self, now: Instant, ack: u64, server_rtt: Duration) -> u64 {
         if now.saturating_since(self.last.at) >= server_rtt {
             self.answered = self.last.ack;
@@ -68,7 +69,7 @@ mod tests {
     }
 
     proptest! {
-        /// Never less than what was acknowledged in the last round trip, never more than in the last three.
+        /// It is at least the bytes acknowledged in the last round trip, and at most those of the last three.
         #[test]
         fn it_lies_between_one_round_trip_and_three(steps in prop::collection::vec((0u64..30, 0u64..5_000), 1..200)) {
             let mut unanswered = Unanswered::new(0);

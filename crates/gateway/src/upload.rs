@@ -1,10 +1,11 @@
-//! The bound on a subscriber's uplink queue: what its uploads may have on their way to the gateway.
+//! The bound on a subscriber's uplink queue: the bytes that its uploads may have in flight to the gateway.
 //!
-//! The queue stands before the uplink, in the client's modem, where the gateway cannot hold anything back. What it can do is to say less in the
-//! window of the server's ACKs: a right edge that lies `limit` beyond what has arrived here lets no more than `limit` be between an ACK that passes
-//! and the data that answers it. So the rule is that of the downlink ([`crate::bound`]), with ACKs that pass as what leaves, and data
-//! that arrives as what is reported: the round trip is from the ACK to its answer, named by its timestamp. The wired side is no part of it.
-//! docs/design/uploads.md has reasons and measurements.
+//! The queue stands before the uplink, in the client's modem, where the gateway cannot hold anything back. But the
+//! gateway can show a smaller window in the server's ACKs. With a right edge `limit` beyond what has arrived here, at
+//! most `limit` is between a passing ACK and the data that answers it. So the downlink's rule applies
+//! ([`crate::bound`]): passing ACKs are what leaves, arriving data is what is reported. The round trip is from the ACK
+//! to its answer, which echoes its timestamp. The wired side is no part of it. docs/design/uploads.md has reasons and
+//! measurements.
 
 mod watch;
 
@@ -13,51 +14,56 @@ use paceline_wire::{Duration, Instant, Rate};
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 pub(crate) use watch::{Passed, UploadData, UploadWatch};
 
-/// What each upload has of the link is counted over a slot and the one before. Our choice: two round trips, and this at least; in a shorter one the
-/// bursts of single flows would count.
+/// Each upload's part of the link is counted over a slot and the previous one. Our choice: a slot is two round trips,
+/// and at least this. In a shorter one the bursts of single flows would count.
 const SLOT: Duration = Duration::from_millis(500);
-/// Our choice: after a break as long as the shortest round trip is kept nothing is known of the link any more, and an upload begins as the first did.
+/// Our choice: after a break as long as the shortest round trip is kept, the link is unknown again. An upload then
+/// begins as the first did.
 const IDLE: Duration = Duration::from_secs(10);
-/// Where a fiftieth is lost (as BBR.LossThresh, draft-ietf-ccwg-bbr, Section 2.7) and of more than some packets, the buffer is too short for a bound
-/// to be of use, or the radio loses: no queue is to be feared then, and who sends on regardless has more without a bound.
+/// Uploads pass if a fiftieth is lost (as BBR.LossThresh, draft-ietf-ccwg-bbr, Section 2.7), and more than a few
+/// packets. Either the buffer is too short for a bound, or the radio loses. No queue grows then, and a sender that
+/// ignores losses has more without a bound.
 const LOST_PART: u64 = 50;
 const LOST_LEAST: u64 = 6_000;
-/// Our choice: as long as losses tell of a short buffer on the downlink.
+/// Our choice: how long uploads pass, which is how long losses indicate a short buffer on the downlink.
 const PASSES: Duration = Duration::from_secs(30);
-/// Reports over which waits elsewhere are averaged: about a round trip. Our choice: the mean is what Little's law wants. With the shortest of 250 ms
-/// jitter of the downlink counted as nothing, and uploads beneath it had .6 to .94 of what they have without a bound.
+/// Number of reports over which waits elsewhere are averaged: about a round trip. Our choice: Little's law needs the
+/// mean. With the shortest of 250 ms, jitter of the downlink counted as nothing. Uploads then had .6 to .94 of what
+/// they have without a bound.
 const AVERAGED: u64 = 16;
-/// A new flow begins with so many segments (RFC 6928). Our choice: a flow that has sent more is an upload.
+/// Segments with which a new flow begins (RFC 6928). Our choice: a flow that has sent more is an upload.
 pub(crate) const FIRST_FLIGHT: u64 = 10;
-/// What a client without an estimate may send beside what slow start says: the largest window of a SYN's answer, which was shown anyway.
+/// Bytes that a client without an estimate may send in addition to slow start's: the largest window of a SYN-ACK, which
+/// it was shown anyway.
 pub(crate) const FIRST_WINDOW: u64 = 65_535;
-/// Our choice: of several uploads none has less than two segments on its way, for which a server's delayed ACK waits (RFC 5681, Section 4.2).
+/// Our choice: each of several uploads has at least two segments in flight, for which a server's delayed ACK waits
+/// (RFC 5681, Section 4.2).
 const LEAST_SEGMENTS: u64 = 2;
 
-/// What data of an upload says, when it answers an ACK that is known.
+/// Report of upload data that answers a known ACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UploadReport {
     /// Bytes that have arrived since the last report.
     pub(crate) delivered: u64,
-    /// From the ACK to this data.
+    /// Time from the ACK to this data.
     pub(crate) rtt: Duration,
-    /// Bytes that turned out to be lost before they came here.
+    /// Bytes found lost before the gateway.
     pub(crate) lost: u64,
-    /// The client's timer ran out, and nothing was missing here.
+    /// The client's timer expired although nothing was missing here.
     pub(crate) timed_out: bool,
-    /// The longest that the uplink's queue can have been, by the client's timestamps.
+    /// Longest possible queueing delay of the uplink, by the client's timestamps.
     pub(crate) queue: Option<Duration>,
-    /// Bytes of all uploads that had arrived when the ACK passed: what has arrived since was on its way.
+    /// Bytes of all uploads that had arrived when the ACK passed. Later bytes were in flight then.
     pub(crate) arrived: u64,
-    /// The window that the gateway showed was the limit.
+    /// The window shown by the gateway was the limit.
     pub(crate) limited: bool,
-    /// What is known of the flow.
+    /// State of the flow.
     pub(crate) own: Own,
-    /// The shortest round trip that the flow knows by other packets, if this is its first report.
+    /// Shortest round trip that the flow knows from other packets, in its first report only.
     pub(crate) handshake: Option<Duration>,
 }
 
-/// A count in the running slot and in the one before.
+/// A count in the current slot and in the previous one.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Slots {
     number: u64,
@@ -74,7 +80,7 @@ impl Slots {
         self
     }
 
-    /// Adds; true if nothing was there in this slot.
+    /// Adds `more`. True if the count of this slot was zero.
     fn add(&mut self, number: u64, more: u64) -> bool {
         *self = self.at(number);
         let is_first = self.current == 0;
@@ -87,41 +93,43 @@ impl Slots {
         slots.before.saturating_add(slots.current)
     }
 
-    /// The larger of both, for what is counted anew in each.
+    /// Returns the larger of both, for values that are counted anew in each slot.
     fn most(self, number: u64) -> u64 {
         let slots = self.at(number);
         slots.before.max(slots.current)
     }
 }
 
-/// What is known of one upload beside others.
+/// State of one upload beside others.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Own {
-    /// What it has brought.
+    /// Bytes that have arrived.
     bytes: Slots,
-    /// It has met a queue. Before, nothing is to be gained, and bursts of its slow start would be cut to what the path holds on average.
+    /// It has met a queue. Before that a bound gains nothing, and would cut slow start's bursts to the path's average
+    /// content.
     loaded: bool,
 }
 
-/// What an upload knows of the others and of the bound.
+/// What one upload needs to know of the others and of the bound.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct UploadPath {
-    /// What all may have on their way, once that is known.
+    /// Bytes that all uploads may have in flight, once known.
     limit: Option<u64>,
     /// All bytes of uploads that have arrived.
     pub(crate) arrived: u64,
-    /// What the uplink is expected to carry.
+    /// Expected rate of the uplink.
     #[serde(default)]
     rate: Rate,
-    /// The running slot.
+    /// Number of the current slot.
     slot: u64,
     bytes: Slots,
     flows: Slots,
 }
 
 impl UploadPath {
-    /// What a flow of which `own` has arrived may have on its way. Its part of the limit is that of what arrives; a flow with less than an even part
-    /// may double, as in slow start (RFC 5681, Section 3.1), until it has that.
+    /// Returns the bytes that a flow with the state `own` may have in flight. Its part of the limit is its part of the
+    /// arrivals. A flow with less than an even part may double until it has that, as in slow start (RFC 5681,
+    /// Section 3.1).
     pub(crate) fn share(&self, own: Own, segment: u64) -> Option<u64> {
         let limit = self.limit.filter(|_| own.loaded)?;
         let (own, all) = (own.bytes.both(self.slot), self.bytes.both(self.slot));
@@ -131,13 +139,14 @@ impl UploadPath {
         }
         let part = (u128::from(limit) * u128::from(own) / u128::from(all.max(1))) as u64;
         let even = (limit / flows).min(own.saturating_mul(2).saturating_add(FIRST_FLIGHT * segment));
-        // Not all use their part at the same time: a quarter more, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3); without it four of them had
-        // 92 % of a link. Only whole segments leave, and of each flow one may have arrived that no ACK tells of yet (RFC 9293, Section 3.8.6.3).
+        // Not all flows use their part at once: a quarter more, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3).
+        // Without it four BBR uploads had 92 % of a link. Only whole segments leave, and each flow may have one that
+        // has arrived but is not acknowledged (RFC 9293, Section 3.8.6.3).
         let part = part.min(limit).max(even);
         Some((part + part / 4 + segment).max(LEAST_SEGMENTS * segment))
     }
 
-    /// What the uplink carries in `time` of a flow of which `own` has arrived.
+    /// Returns what the uplink carries in `time` for a flow with the state `own`.
     pub(crate) fn carries(&self, own: Own, time: Duration) -> u64 {
         let (own, all) = (own.bytes.both(self.slot), self.bytes.both(self.slot));
         self.rate.mul_ratio(own.min(all), all.max(1)).bytes_in(time)
@@ -156,13 +165,13 @@ pub(crate) struct UploadBound {
     lost: Slots,
     passes_until: Instant,
     bounded_since: Instant,
-    /// What round trips are longer for another reason than the uplink, on average while the bound held.
+    /// Mean time, while the bound held, by which round trips are longer for another reason than the uplink.
     #[serde(default)]
     mean_elsewhere: Duration,
 }
 
 impl UploadBound {
-    /// Knows nothing yet.
+    /// Creates a bound without measurements.
     pub(crate) fn new(config: QueueBoundConfig) -> Self {
         UploadBound {
             config,
@@ -178,17 +187,17 @@ impl UploadBound {
         }
     }
 
-    /// It bounds the uplink's queue now.
+    /// True while it bounds the uplink's queue.
     pub(crate) fn is_active(&self) -> bool {
         self.path.limit.is_some()
     }
 
-    /// What each upload is to know.
+    /// Returns what each upload needs to know.
     pub(crate) fn path(&self) -> UploadPath {
         self.path
     }
 
-    /// Data of an upload arrived. Returns what is known of its flow now.
+    /// Handles arrived data of an upload. Returns the new state of its flow.
     pub(crate) fn on_report(&mut self, now: Instant, report: &UploadReport) -> Own {
         if now.saturating_since(self.last) > IDLE {
             *self = UploadBound {
@@ -207,8 +216,9 @@ impl UploadBound {
         if report.limited {
             self.limited_until = now + report.rtt;
         }
-        // Of several uploads one may be the limit itself, while the bound holds the others; and where an ACK allows much at once, not all that
-        // answers it comes up to the edge. Taken by single packets the measurement began anew again and again, and the rate stayed where it was.
+        // One of several uploads may be the limit itself, while the bound holds the others. And if an ACK allows much
+        // at once, not all answers reach the edge. Judged by single packets, the measurement began anew again and
+        // again, and the rate stayed where it was.
         let limited = report.limited || now < self.limited_until;
         let outstanding = self.path.arrived.wrapping_sub(report.arrived);
         let waits = self.bound.rate().bytes_in(elsewhere);
@@ -228,7 +238,7 @@ impl UploadBound {
         own
     }
 
-    /// Who has how much, and whether it gets through.
+    /// Counts bytes, flows and losses. Decides whether uploads pass.
     fn count(&mut self, now: Instant, report: &UploadReport) -> (Own, u32) {
         let path = &mut self.path;
         if now.saturating_since(self.slot_since) >= SLOT.max(report.rtt * 2) {
@@ -239,13 +249,14 @@ impl UploadBound {
         let joins = own.bytes.add(path.slot, report.delivered);
         path.bytes.add(path.slot, report.delivered);
         path.flows.add(path.slot, u64::from(joins));
-        // What overflowed before is slow start's, and the bound is there to end it.
+        // Earlier losses are slow start's, which the bound is there to end.
         let counts =
             path.limit.is_some() && now.saturating_since(self.bounded_since) > SLOT.max(report.rtt * 2);
         self.lost.add(path.slot, if counts { report.lost } else { 0 });
         let (bytes, lost) = (path.bytes.both(path.slot), self.lost.both(path.slot));
-        // Our choice: all ACKs on their way were lost, which are few under the bound. On a path that loses seven in a row two of three uploads stood still for
-        // seconds, and had half of what they have without a bound.
+        // Our choice: a timeout lets uploads pass too. All ACKs in flight were lost, which are few under the bound.
+        // Otherwise two of three uploads stood still for seconds on a path that loses seven packets in a row. They had
+        // half of what they have without a bound.
         let timed_out = report.timed_out && counts;
         if timed_out || (lost >= LOST_LEAST && lost > bytes / LOST_PART) {
             self.passes_until = now + PASSES;
@@ -253,9 +264,10 @@ impl UploadBound {
         (own, path.flows.most(path.slot).max(1) as u32)
     }
 
-    /// How much longer a round trip was for another reason than the uplink: the ACK waited before the downlink, or the client had nothing to send
-    /// when it came. The uplink's own queue is told by the client's timestamps. Without this a download's queue would be taken for the
-    /// upload's, and as that does not go away the bound would go down and down.
+    /// Returns how much longer a round trip was for another reason than the uplink. The ACK waited before the downlink,
+    /// or the client had nothing to send when it came. The client's timestamps show the uplink's own queue. Without
+    /// this a download's queue would be taken for the upload's. It would not shrink, so the bound would fall further
+    /// and further.
     fn elsewhere(&self, report: &UploadReport) -> Duration {
         let own = self.bound.rtt_min().zip(report.queue).map(|(rtt_min, queue)| rtt_min + queue);
         own.map_or(Duration::ZERO, |own| report.rtt.saturating_sub(own))
@@ -299,7 +311,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Uploads over a link of a packet each 12 ms and a path of 62 ms.
+    /// Uploads over a path of 62 ms and a link that carries a packet each 12 ms.
     struct Link {
         bound: UploadBound,
         own: Vec<Own>,
@@ -337,7 +349,7 @@ mod tests {
             }
         }
 
-        /// A shortest round trip is seen, then a queue of `queue` stands for some seconds.
+        /// Sees the shortest round trip, then for some seconds a queueing delay of `queue`.
         fn fill(&mut self, queue: Duration) {
             (self.rtt, self.queue) = (ms(62), ms(0));
             self.arrives(0, 0);
@@ -357,7 +369,7 @@ mod tests {
         link.arrives(0, 0);
         assert_eq!(link.share(0), None, "nothing is known, and no queue was seen");
         link.fill(ms(100));
-        // 121 bytes a millisecond: 7.5 KB, two packets, and what a single packet makes of an error.
+        // 121 bytes a millisecond: the path holds 7.5 KB. Two packets and the error of a single packet come on top.
         let share = link.share(0).unwrap();
         assert!((9_000..14_000).contains(&share), "{share}");
     }
@@ -367,7 +379,7 @@ mod tests {
         let mut link = Link::new(1);
         link.fill(ms(100));
         let before = link.share(0).unwrap();
-        // The downlink's queue makes round trips longer by 300 ms; that of the uplink is as it was.
+        // The downlink's queue makes round trips longer by 300 ms; the uplink's is unchanged.
         link.rtt = ms(62 + 100 + 300);
         (0..100).for_each(|_| link.arrives(0, 0));
         let waits = ms(300).as_millis() * 121;
@@ -379,7 +391,7 @@ mod tests {
     fn who_brings_more_has_more_and_who_comes_may_double() {
         let mut link = Link::new(3);
         link.fill(ms(100));
-        // From here on two of them bring one and three packets in turn, the third nothing.
+        // From here on one of them brings one packet of four, the second three, the third none.
         (0..400).for_each(|n| link.arrives(usize::from(n % 4 != 0), 0));
         let limit = link.bound.path().limit.unwrap();
         let (few, many) = (link.share(0).unwrap(), link.share(1).unwrap());

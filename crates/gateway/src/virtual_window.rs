@@ -11,10 +11,10 @@ use crate::client_drwa::{AckView, ClientDrwa};
 use crate::config::{VirtualWindowConfig, VirtualWindowMode};
 use crate::unanswered::Unanswered;
 
-/// What the window of one ACK is made from. Positions are those of the stream.
+/// Inputs for the window of one ACK. Positions are stream positions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowInput {
-    /// Acknowledged by this ACK.
+    /// Position acknowledged by this ACK.
     pub(crate) ack: u64,
     /// The client's own window, in bytes.
     pub(crate) client_window: u64,
@@ -26,9 +26,9 @@ pub(crate) struct WindowInput {
     pub(crate) rate: Option<Rate>,
     /// Round-trip time between server and client, as the server sees it.
     pub(crate) round_trip: Duration,
-    /// Its part between server and gateway.
+    /// Its part between the server and the gateway.
     pub(crate) server_rtt: Duration,
-    /// The shortest of late.
+    /// Shortest recent round-trip time between server and client.
     pub(crate) shortest: Duration,
     /// The newest sample of the part between gateway and client, if this ACK brought one.
     pub(crate) sample: Option<Duration>,
@@ -38,25 +38,25 @@ pub(crate) struct WindowInput {
     pub(crate) weight: u32,
     /// The constant of `fixed`, the ceiling of `sized` and `drwa`, for this flow.
     pub(crate) max_bytes: u64,
-    /// What `sized` lets wait in the gateway.
+    /// How long data may wait in the gateway with `sized`.
     pub(crate) target: Duration,
-    /// What the shared memory lets this flow advertise, in bytes.
+    /// Bytes that the shared memory lets this flow advertise.
     pub(crate) pool_share: u64,
-    /// The most that is advertised before there is a rate.
+    /// The most bytes advertised before there is a rate.
     pub(crate) first: u64,
     /// The subscriber's flows wait for room.
     pub(crate) full: bool,
-    /// The flow has the subscriber's link for itself.
+    /// It is the subscriber's only flow.
     pub(crate) alone: bool,
-    /// What the subscriber's link carries; zero while unknown.
+    /// Rate of the subscriber's link; zero while unknown.
     pub(crate) link: Rate,
-    /// The gateway no longer keeps anything: only what was advertised before goes beyond the client's own window.
+    /// The gateway keeps no more data. Only what was advertised before exceeds the client's own window.
     pub(crate) passes: bool,
-    /// It does so because ACKs are late.
+    /// The flow passes because ACKs are late.
     pub(crate) late_acks: bool,
-    /// So much has not come from the server, whose repairs the gateway awaits.
+    /// Bytes missing from the server, whose retransmissions the gateway awaits.
     pub(crate) gap: u64,
-    /// Packets that the gateway sent again.
+    /// Packets that the gateway retransmitted.
     pub(crate) repairs: u64,
 }
 
@@ -65,49 +65,49 @@ pub(crate) struct WindowInput {
 pub(crate) struct VirtualWindow {
     /// The furthest right edge that the server was shown.
     edge: u64,
-    /// The server has not yet sent faster than the client takes: it may double, as in slow start.
+    /// The server has not yet sent faster than the client receives. It may double, as in slow start.
     ramping: bool,
-    /// The highest rate of late, and when it was.
+    /// Highest recent rate, and its time.
     best: (Rate, Instant),
-    /// Up to where the server's bytes had come, and when that was first seen.
+    /// Newest position received from the server, and when it was first seen.
     #[serde(default)]
     came: (u64, Instant),
     unanswered: Unanswered,
-    /// Up to this position the flow begins on a link whose rate is known.
+    /// Up to this position the flow counts as beginning on a link of known rate.
     #[serde(default)]
     begins_until: Option<u64>,
-    /// While there is a gap: the server had more on its way when it came than the client's own window.
+    /// During a gap: when it began, the server had more in flight than the client's own window.
     #[serde(default)]
     gap: Option<bool>,
-    /// More than the client's own window made the server lose data, and carries no more.
+    /// A window above the client's own made the server lose data and brought no more throughput.
     #[serde(default)]
     is_needless: bool,
-    /// The radio was the limit, or lost something.
+    /// The radio was the limit, or lost a packet.
     #[serde(default)]
     radio_limits: bool,
-    /// Only where it is the client's DRWA.
+    /// In the mode `drwa` only.
     drwa: Option<Box<ClientDrwa>>,
 }
 
-/// How long the highest rate counts: as long as BBR goes between two of its breaks to measure the RTT, after which it
-/// needs the window that it had.
+/// How long the highest rate counts. BBR pauses this often to measure the RTT, and then needs its earlier window.
 const BEST_RATE_WINDOW: Duration = Duration::from_secs(10);
 
-/// Our choice: of the client's own window no more than this is advertised before there is a rate. What is shown cannot be taken back, and a
-/// server that slow start carries on brings all of it: 512 KB were a second of queue on 2 Mbit/s. Three rounds of slow start from ten
-/// segments send 101 KB; from there on what has arrived says how much more slow start will send ([`VirtualWindow::doubling`]).
+/// Our choice: at most this much of the client's own window is advertised before there is a rate. A shown window cannot
+/// be taken back, and a server in slow start uses all of it. With 512 KB there was a second of queue on 2 Mbit/s. Three
+/// rounds of slow start from ten segments send 101 KB. After that, arrivals show how much more slow start will send
+/// ([`VirtualWindow::doubling`]).
 pub(crate) const FIRST_WINDOW: u64 = 131_072;
 
-/// Our choice: so many products of rate and round trip after its beginning a flow has shown by its own rate what it needs. A wired side that is
-/// slower than the radio, with a queue of its own, would be held to what the radio was known to carry for ever.
+/// Our choice: after this many products of rate and round trip a flow no longer begins: its own rate shows what it
+/// needs. Without an end, a slower wired side with a queue of its own would be held to the radio's known rate for ever.
 const BEGINNING: u64 = 8;
 
-/// Our choice, the loss test's (`bound/loss_test.rs`): so many segments at once are lost by a buffer that overflows, rather than by chance. With one, a
-/// window of 128 KB lost all that it gains at the first of 10,000 packets that got lost before the gateway.
+/// Our choice, as in the loss test (`bound/loss_test.rs`): this many segments lost at once show an overflowing buffer,
+/// not chance. With one, a window of 128 KB lost all its gain when one of 10,000 packets was lost before the gateway.
 const OVERFLOW: u64 = 8;
 
 impl VirtualWindow {
-    /// The window of a flow whose stream starts at `position`.
+    /// Creates the window of a flow whose stream starts at `position`.
     pub(crate) fn new(position: u64) -> Self {
         VirtualWindow {
             edge: position,
@@ -133,7 +133,7 @@ impl VirtualWindow {
         (self.edge.saturating_sub(ack) >> shift).min(u64::from(u16::MAX)) as u16
     }
 
-    /// Nothing has waited in the gateway for a while: the server is the limit and may double again.
+    /// Lets the server double again: nothing has waited in the gateway for a while, so the server is the limit.
     pub(crate) fn on_starved(&mut self) {
         self.ramping = true;
     }
@@ -158,11 +158,11 @@ impl VirtualWindow {
                 let sized = self.sized(input, now).saturating_sub(input.ack);
                 sized.min(input.max_bytes).min(pool_share(input)).min(own)
             }
-            // Never more than the client's own.
+            // Never more than the client's own window.
             VirtualWindowMode::Drwa => self.drwa(config, input, now).min(input.client_window),
         };
-        // The right edge does not move back (RFC 9293, Section 3.8.6), not even by rounding (RFC 7323, Section 2.4),
-        // unless the client's own window closes or is passed on: that is shown at once.
+        // The right edge does not move back (RFC 9293, Section 3.8.6), not even by rounding (RFC 7323, Section 2.4).
+        // But if the client's own window closes or is passed on, that is shown at once.
         let own_edge = input.ack + input.client_window;
         let rounded = self.edge < own_edge + (1 << shift);
         let keeps_edge = input.client_window > 0 && (config.mode != VirtualWindowMode::None || rounded);
@@ -173,10 +173,11 @@ impl VirtualWindow {
         units as u16
     }
 
-    /// A server that may send more than the path holds loses some of it before the gateway. Our choice: where a buffer there overflowed while it had more on
-    /// its way than the client's own window, and the path holds no more than a quarter more than that, it is shown the client's own from then on,
-    /// which would have held it. Of 10,000 drawn paths 85 missed their bound though the radio lost next to nothing: of these 16 in place of 21 have less
-    /// than .9 of what they have without a gateway. Half in place of the quarter gave the same.
+    /// Finds a window that only makes the server lose data before the gateway. Our choice: the server is then shown the
+    /// client's own window, under two conditions. A buffer overflowed while more than the client's own window was in
+    /// flight, and the path holds at most a quarter more than that. The client's own window would not have overflowed
+    /// it. Half in place of the quarter gave the same. Of 10,000 drawn paths 85 missed their bound though the radio
+    /// lost next to nothing. Of these 16 in place of 21 have less than .9 of what they have without a gateway.
     fn watch_gaps(&mut self, input: &WindowInput) {
         if input.gap == 0 {
             self.gap = None;
@@ -188,7 +189,7 @@ impl VirtualWindow {
         self.is_needless |= is_beyond && suffices && input.gap >= OVERFLOW * input.segment;
     }
 
-    /// What the client would advertise if it had DRWA.
+    /// Returns the window that the client would advertise with DRWA.
     fn drwa(&mut self, config: &VirtualWindowConfig, input: &WindowInput, now: Instant) -> u64 {
         let start = || Box::new(ClientDrwa::new(config, input.ack, input.max_bytes));
         let rtt = input.sample.map(|rtt| rtt + input.server_rtt);
@@ -196,20 +197,21 @@ impl VirtualWindow {
         self.drwa.get_or_insert_with(start).window(view)
     }
 
-    /// The right edge with which slow start doubles each round trip (RFC 5681, Section 3.1): each acknowledged byte brings two, so
-    /// beyond what has come it is twice what is acknowledged and not yet answered. That is exact whatever the spacing: a flight of
-    /// slow start is shorter than a round trip, and all of it may be above the gateway, where it is not seen.
-    /// For a server whose answers take longer than its shortest round trip: of what it has on its way, the part below the gateway is
-    /// seen, and the whole is to it as the round trip is to its lower part; it is no more than what the server was shown.
+    /// Returns the right edge with which slow start doubles each round trip (RFC 5681, Section 3.1). Each acknowledged
+    /// byte brings two. So the edge is the arrived bytes and twice the acknowledged bytes whose answer has not arrived.
+    /// That is exact for any spacing. A flight of slow start is shorter than a round trip, and all of it may be above
+    /// the gateway, unseen. A server's answers may take longer than its shortest round trip. Then only the part in
+    /// flight below the gateway is seen. The whole is that part times the round trip over its lower part, but at most
+    /// what the server was shown.
     fn doubling(&self, input: &WindowInput, unanswered: u64) -> u64 {
         let below = input.received.saturating_sub(input.ack);
         let shown = self.edge.saturating_sub(input.ack);
         let whole = Self::outstanding(input).min(shown).max(below);
-        // The field rounds down (RFC 7323, Section 2.2): a segment more.
+        // A segment more, because the field rounds down (RFC 7323, Section 2.2).
         (input.ack + 2 * whole).max(input.received + 2 * unanswered + input.segment)
     }
 
-    /// What the server has on its way, by the part of it that is below the gateway.
+    /// Estimates the bytes that the server has in flight from the part below the gateway.
     fn outstanding(input: &WindowInput) -> u64 {
         let below = input.received.saturating_sub(input.ack);
         let lower = input.round_trip.saturating_sub(input.server_rtt).as_nanos().max(1);
@@ -217,9 +219,10 @@ impl VirtualWindow {
         u64::try_from(whole).unwrap_or(u64::MAX)
     }
 
-    /// What a flow is shown at most, beyond what has come, while it begins on a link whose rate is known. Our choice: half more than fills it,
-    /// so that it finds a link that has become faster. With slow start's doubling 65 packets of an object waited on 3.5 Mbit/s, for 220 ms. Of 180
-    /// drawn points of objects (seed 401) 39 waited 30 ms longer than without a gateway, now 26. With twice as much as fills it there were 30.
+    /// Returns the most that a beginning flow is shown beyond what has arrived, on a link of known rate. Our choice:
+    /// half more than fills the link, to find a link that has become faster. With slow start's doubling 65 packets of
+    /// an object waited for 220 ms on 3.5 Mbit/s. Of 180 drawn points of objects (seed 401) 39 then waited 30 ms longer
+    /// than without a gateway, now 26. With twice what fills the link there were 30.
     fn fills_link(&mut self, input: &WindowInput) -> u64 {
         let product = input.link.bytes_in(input.round_trip);
         let until = *self
@@ -234,8 +237,8 @@ impl VirtualWindow {
         fills.max(two_flights).saturating_sub(input.received)
     }
 
-    /// Our choice: while ACKs are late a server is shown no more of the client's window than twice what slow start needs. That holds nobody back, and what
-    /// is shown cannot be taken back when the flow no longer passes.
+    /// Returns the window while ACKs are late. Our choice: no more of the client's window than twice what slow start
+    /// needs. That slows no server, and a shown window cannot be taken back when the flow no longer passes.
     fn enough(&mut self, input: &WindowInput, now: Instant) -> u64 {
         let unanswered = self.unanswered.on_ack(now, input.ack, input.server_rtt);
         let doubling = self.doubling(input, unanswered).saturating_sub(input.received);
@@ -243,26 +246,28 @@ impl VirtualWindow {
         edge.saturating_sub(input.ack).min(input.client_window)
     }
 
-    /// As long as the radio never was the limit and lost nothing, the gateway has nothing to add. Our choice: the server is shown the client's own
-    /// window then, unless that holds it back: the path holds four fifths of it. Each other window is another slow start, which overflows a slower
-    /// wired side elsewhere. Of 600 drawn paths (seed 9191, first runs, `full`) 41 in place of 52 have less than .98 of what they have
-    /// without a gateway, and 16 in place of 20 less than .9. Where it holds after losses on the radio as well, 8 in place of 3 more of 600 wait longer.
-    /// No more than twice what slow start needs: what is shown cannot be taken back, and two seconds after a hand-over 230 ms waited in place of 75.
+    /// Returns the right edge while the radio never was the limit and lost nothing: the gateway has nothing to add. Our
+    /// choice: the client's own window, unless the path holds four fifths of it, so that it holds the server back. Any
+    /// other window is another slow start, which overflows a slower wired side elsewhere. Of 600 drawn paths
+    /// (seed 9191, first runs, `full`) 41 in place of 52 have less than .98 of what they have without a gateway. 16 in
+    /// place of 20 have less than .9. If it holds after losses on the radio as well, 8 in place of 3 more of 600 wait
+    /// longer. It is at most twice what slow start needs, because a shown window cannot be taken back. Without that,
+    /// 230 ms in place of 75 waited two seconds after a hand-over.
     fn before_the_radio_limits(&self, input: &WindowInput, needed: u64, floor: u64) -> u64 {
         let own = input.ack + input.client_window;
         let holds_back = self.best.0.bytes_in(input.shortest) >= input.client_window / 5 * 4;
         if holds_back { needed.max(own) } else { own.min(needed.max(input.received + 2 * floor)) }
     }
 
-    /// Our choice: the server may send what arrives in one server-side RTT at the flow's rate, so that
-    /// `target` waits here when it gets here: edge = received + R x server_rtt + R x target - waiting. What is on the
-    /// radio link or waits here is below `received`, so the window covers it, whatever its delay.
-    /// While the server is the limit (nothing waits), the window must not be: what slow start needs, and what the highest rate of
-    /// late needs, for a server that comes back from a break.
+    /// Returns the right edge of the mode `sized`. Our choice: edge = received + R x server_rtt + R x target - waiting.
+    /// The server may send what arrives in one server-side RTT at the flow's rate R, so that `target` waits here when
+    /// it arrives. Data on the radio link or waiting here is below `received`, so the window covers it, whatever its
+    /// delay. While the server is the limit (nothing waits), the window must not be. It then covers what slow start
+    /// needs, and what the highest recent rate needs when a server returns from a pause.
     fn sized(&mut self, input: &WindowInput, now: Instant) -> u64 {
         let unanswered = self.unanswered.on_ack(now, input.ack, input.server_rtt);
-        // The first two flights of a Linux server (RFC 6928), and room for what SWS avoidance holds back. On a full link the second would only
-        // wait here.
+        // The first two flights of a Linux server (RFC 6928), and room for SWS avoidance. On a full link the second
+        // would only wait here.
         let flights = if input.full { 10 } else { 20 };
         let most = self.fills_link(input);
         let doubling = self.doubling(input, unanswered).saturating_sub(input.received);
@@ -277,16 +282,18 @@ impl VirtualWindow {
             self.best = (rate, now);
         }
         let target_time = input.target;
-        // At least the packets of two turns, since one may come early, and the pair that the client's delayed ACK waits for, and
-        // (our choice) one more: without it a link that varies as UMTS does lost a percent, and with one less still a reader of 2 Mbit/s was
-        // overrun. Each packet is 12 ms of wait on 1 Mbit/s, so these are no more than two targets last, but the packets of two turns and one.
+        // At least the packets of two turns, since one may come early, and the pair for which the client's delayed ACK
+        // waits. Our choice: one packet more. Without it a link that varies as UMTS does lost a percent. With two fewer
+        // a reader of 2 Mbit/s was overrun. A packet takes 12 ms on 1 Mbit/s. So this least is limited to two targets,
+        // but not below the packets of two turns and one.
         let turns = 2 * u64::from(input.weight);
         let slow = rate.bytes_in(target_time * 2).max((turns + 1) * input.segment);
         let least = ((turns + 3) * input.segment).min(slow);
         let target = rate.bytes_in(target_time).max(least);
-        // What waits neither for room on a link, nor on one of known rate, nor for the client, waits for a pace after a loss, for a moment of slow
-        // start. Taken for a full link, the rate of the first rounds held CUBIC at .3 of 100 Mbit/s over 200 ms with 1 % lost; now it is .4. Our choice: of
-        // a flow alone. Four that begin lost a tenth more before a short buffer.
+        // If packets do not wait for room, nor for the client, and the link's rate is unknown, they wait for a pace
+        // after a loss. This happens for a moment in slow start and is no full link. Taken for one, the rate of the
+        // first rounds held CUBIC at .3 of 100 Mbit/s over 200 ms with 1 % lost. It now has .4. Our choice: this holds
+        // only for a flow alone. Four that begin lost a tenth more before a short buffer.
         let by_client = input.received.saturating_sub(input.ack) > input.client_window;
         self.radio_limits |= input.waiting >= target || !input.link.is_zero() || input.repairs > 0;
         if input.waiting >= target && (by_client || input.full || !input.alone || !input.link.is_zero()) {
@@ -305,14 +312,15 @@ impl VirtualWindow {
         }
         let on_the_way = rate.bytes_in(input.server_rtt);
         let edge = (input.received + on_the_way + target).saturating_sub(input.waiting);
-        // What was on its way should have come: it is lost, or was not sent. Our choice: then ACKs open the window as they would without a gateway. Else a
-        // server that lost all of a window of 16 packets, 2 ms before a radio of 235, had to wait for its timeouts, with a fifth of its throughput.
+        // Data in flight should have arrived: it is lost, or was not sent. Our choice: ACKs then open the window as
+        // without a gateway. Otherwise a server that lost a whole window of 16 packets had to wait for its timeouts. It
+        // was 2 ms before a radio of 235, and had a fifth of its throughput.
         let lost = input.waiting == 0 && now.saturating_since(self.came.1) > input.server_rtt + target_time;
         if lost { edge.max(input.ack + self.best.0.bytes_in(input.round_trip + target_time)) } else { edge }
     }
 }
 
-/// Our choice: a flow never advertises less than ten segments (RFC 6928), with which it goes on.
+/// Our choice: a flow always advertises at least ten segments (RFC 6928), with which it goes on.
 fn pool_share(input: &WindowInput) -> u64 {
     input.pool_share.max(10 * input.segment)
 }

@@ -1,4 +1,4 @@
-//! The packet path allocates nothing in steady state.
+//! In steady state the packet path allocates nothing.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
@@ -53,7 +53,7 @@ impl Download {
         std::iter::from_fn(|| self.gateway.poll_transmit(self.now)).count() as u32
     }
 
-    /// One millisecond.
+    /// One millisecond passes.
     fn step(&mut self) -> u32 {
         self.now += Duration::from_millis(1);
         let data = TcpRepr {
@@ -104,8 +104,8 @@ fn nothing_is_allocated_per_packet_of_a_split_flow() {
     assert_eq!(change.count_total, 0, "{change:?}");
 }
 
-/// What two hosts that want to make it keep as much as they can of a flow: single bytes beyond what the client takes, packets without data
-/// behind them, reports of every other byte, acknowledgements that wait.
+/// Two hosts that make the gateway keep as much as they can of a flow. They send single bytes beyond the client's
+/// window, packets without data behind them, reports of every other byte, and acknowledgements that wait.
 fn hoard(gateway: &mut Gateway, now: Instant, flow: u32, a_subscriber: u32, pieces: u32) {
     let key = FlowKey {
         src: (
@@ -142,7 +142,8 @@ fn hoard(gateway: &mut Gateway, now: Instant, flow: u32, a_subscriber: u32, piec
     }
 }
 
-/// So many flows of these kinds, which keep what they can or are just open, take no more than the pool, a tenth, and each flow's own part.
+/// Opens this many flows, which hoard or are only open. Their memory must not exceed the pool, a tenth more, and each
+/// flow's fixed part.
 fn take(mode: FlowMode, flows: u32, a_subscriber: u32, hoards: bool) {
     const LIMIT: usize = 16 << 20;
     let mut config = GatewayConfig { mode, ..GatewayConfig::default() };

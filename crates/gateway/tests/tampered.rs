@@ -1,7 +1,8 @@
-//! A state that somebody has changed, and signed anew, is handed over: whatever it says, the gateway that goes on with it neither panics nor
-//! hangs, and forwards.
+//! A state that somebody has changed and signed anew is handed over. Whatever it says, the gateway that continues with
+//! it neither panics nor hangs, and it forwards.
 //!
-//! `PACELINE_TAMPERED=n` tries so many changed states, `PACELINE_TAMPERED_FROM=n` from another seed on; a failure prints its seed.
+//! `PACELINE_TAMPERED=n` tries n changed states. `PACELINE_TAMPERED_FROM=n` starts at another seed. A failure prints
+//! its seed.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // A test may panic.
 
@@ -18,13 +19,13 @@ use paceline_wire::{
     Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr, TcpRepr,
 };
 
-/// Of a test run, in each mode; some seconds of a debug build.
+/// Number of changed states in a test run, in each mode. They take some seconds in a debug build.
 const RUNS: u64 = 1_000;
-/// More packets, or turns for one moment, than any honest state has.
+/// More packets, or turns at one moment, than any honest state has.
 const PACKETS_MAX: usize = 20_000;
 const TURNS_MAX: usize = 2_000;
 const FLOWS: u16 = 6;
-/// A call that takes as long never returns: the longest takes a millisecond.
+/// A call that takes this long counts as one that never returns. The longest takes a millisecond.
 const HANGS: StdDuration = StdDuration::from_secs(120);
 
 fn key(flow: u16) -> FlowKey {
@@ -39,14 +40,14 @@ fn config(mode: FlowMode) -> GatewayConfig {
     config
 }
 
-/// A gateway and the time.
+/// A gateway and the current time.
 struct Stand {
     gateway: Gateway,
     now: Instant,
 }
 
 impl Stand {
-    /// Everything that may leave now does; fails if that has no end.
+    /// Sends everything that may leave now. Fails if that has no end.
     fn drain(&mut self) {
         for _ in 0..PACKETS_MAX {
             if self.gateway.poll_transmit(self.now).is_none() {
@@ -77,7 +78,7 @@ impl Stand {
         self.tell(port, packet);
     }
 
-    /// Lets time pass, and what is due happen.
+    /// Lets time pass, and handles whatever becomes due.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(next) = self.gateway.poll_timeout().filter(|next| *next <= end) {
@@ -87,7 +88,7 @@ impl Stand {
         self.now = end;
     }
 
-    /// What is due now happens: no timer stays due.
+    /// Handles what is due now. No timer stays due.
     fn turn(&mut self) {
         for _ in 0..TURNS_MAX {
             self.gateway.handle_timeout(self.now);
@@ -100,7 +101,7 @@ impl Stand {
     }
 }
 
-/// Flows in all stages: half open, with a hole, with something lost, over; datagrams beside them.
+/// Makes flows in all stages: half open, with a hole, with a loss, and over. Datagrams go beside them.
 fn before(mode: FlowMode) -> Stand {
     let mut stand =
         Stand { gateway: Gateway::new(config(mode)), now: Instant::ZERO + Duration::from_secs(5) };
@@ -130,7 +131,7 @@ fn before(mode: FlowMode) -> Stand {
     stand
 }
 
-/// What its ends do from there on, and then nothing until all is forgotten.
+/// Continues with what the ends do from there on. Then nothing happens until all is forgotten.
 fn after(mut stand: Stand) {
     stand.turn();
     for round in 0..6u32 {
@@ -154,7 +155,7 @@ fn after(mut stand: Stand) {
     stand.pass(Duration::from_secs(5));
 }
 
-/// Where in MessagePack its numbers are: of which bytes each consists.
+/// Finds the numbers in MessagePack: the bytes of each.
 fn numbers(bytes: &[u8], at: &mut usize, found: &mut Vec<std::ops::Range<usize>>) {
     let first = bytes[*at];
     *at += 1;
@@ -196,7 +197,7 @@ fn tamper(bytes: &mut [u8], numbers: &[std::ops::Range<usize>], random: &mut Ran
         match random.below(8) {
             0 => bytes[random.below(bytes.len() as u64) as usize] = random.below(256) as u8,
             1 => bytes[place].fill(0),
-            // A number of one byte is no longer one if it gets any other.
+            // A number of one byte would no longer be a number after these changes.
             2 if place.len() > 1 => bytes[place].fill(0xff),
             3 if place.len() > 1 => bytes[place.start] = 0x7f,
             4 if place.len() > 1 => bytes[place].iter_mut().for_each(|byte| *byte = random.below(256) as u8),
@@ -209,7 +210,7 @@ fn tamper(bytes: &mut [u8], numbers: &[std::ops::Range<usize>], random: &mut Ran
     }
 }
 
-/// A state as it is written, and where its numbers are.
+/// A state as it is written, and the places of its numbers.
 struct Written(Vec<u8>, Vec<std::ops::Range<usize>>);
 
 impl Written {
@@ -226,7 +227,7 @@ impl Written {
     }
 }
 
-/// Says so and ends the tests where a seed never ends.
+/// Ends the tests with a message if a seed never ends.
 fn watch(seed: &Arc<AtomicU64>) {
     let seed = Arc::downgrade(seed);
     std::thread::spawn(move || {
@@ -246,7 +247,7 @@ fn number(name: &str, or: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or)
 }
 
-/// `pairs`: the split flows are changed, too.
+/// `pairs`: the split flows are also changed.
 fn bears_tampered_states(mode: FlowMode, pairs: bool) {
     let stand = before(mode);
     let state = Written::new(rmp_serde::to_vec_named(&stand.gateway.state()).unwrap());

@@ -1,4 +1,4 @@
-//! The `[[bounds]]` of a scenario, held against all its runs. docs/reference/scenario.md documents the keys.
+//! The `[[bounds]]` of a scenario, checked against all its runs. docs/reference/scenario.md documents the keys.
 
 use serde::Deserialize;
 
@@ -15,74 +15,78 @@ pub struct Bound {
     pub metric: String,
     /// Only flows with this name.
     pub flow: Option<String>,
-    /// Over runs and flows.
+    /// The statistic over runs and flows.
     #[serde(default)]
     pub statistic: Statistic,
-    /// At least.
+    /// Lower limit.
     pub min: Option<f64>,
-    /// At most.
+    /// Upper limit.
     pub max: Option<f64>,
-    /// The number is divided by that of the variant in which this replaces the same part of the name.
+    /// Name parts of the reference variant, in place of those in `variant`. The number is divided by that of the
+    /// reference.
     pub relative_to: Option<String>,
 }
 
-/// All runs of a scenario, wherever they are.
+/// All runs of a scenario, wherever they are stored.
 pub trait Measurements {
     /// Names of the variants that were run, in the order of their first run.
     fn variants(&self) -> Vec<&str>;
 
-    /// A number of every run of a variant, or else of every flow of those runs (of flows with a name, when one is given).
+    /// The values of a metric for a variant: one for each run, or one for each flow of those runs. `flow` selects flows
+    /// by name.
     fn sample(&self, variant: &str, flow: Option<&str>, metric: &str) -> Sample;
 }
 
-/// Whether every comma-separated part of `selection` is a part of the variant's `name`.
+/// True if every comma-separated part of `selection` is a part of the variant's `name`.
 pub fn is_named(name: &str, selection: &str) -> bool {
     let parts = selection.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts.into_iter().all(|part| name.split(',').any(|own| own == part))
 }
 
-/// One number out of those of all runs and flows.
+/// Reduces the numbers of all runs and flows to one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
-    /// The middle one, or the mean of the two in the middle.
+    /// The middle value, or the mean of the two middle values.
     #[default]
     Median,
-    /// The only one with a confidence interval: what must satisfy the bound is the whole interval.
+    /// The mean. Only this one has a confidence interval, and the whole interval must satisfy the bound.
     Mean,
-    /// 99 of 100 are not larger.
+    /// The value that 99 of 100 do not exceed.
     P99,
     /// The smallest.
     Smallest,
     /// The largest.
     Largest,
-    /// All together.
+    /// The sum.
     Sum,
 }
 
-/// A bound held against one variant.
+/// The result of a bound for one variant.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was wanted.
+    /// The bound.
     pub bound: Bound,
-    /// Of which variant.
+    /// The variant.
     pub variant: String,
-    /// `None` where nothing was measured.
+    /// The measured value; `None` if nothing was measured.
     pub measured: Option<Interval>,
-    /// Out of so many numbers.
+    /// Number of values.
     pub samples: usize,
-    /// Whether it is as wanted.
+    /// True if the bound holds.
     pub holds: bool,
 }
 
 impl Bound {
-    /// One outcome for each variant that the bound names; one without a measurement when there is none.
+    /// Returns one outcome for each variant that the bound names. If no such variant was run, returns one without a
+    /// measurement.
     pub fn check(&self, results: &impl Measurements) -> Vec<Outcome> {
         let outcomes = self.check_run(results);
         if outcomes.is_empty() { vec![self.outcome(self.variant.clone(), None, 0, false)] } else { outcomes }
     }
 
-    /// The same for what was run of a scenario, be it all or not: none when no variant that the bound names is there.
+    /// The same for a run of the whole scenario or of a part. Returns nothing if no variant that the bound names was
+    /// run.
     pub fn check_run(&self, results: &impl Measurements) -> Vec<Outcome> {
         let named = results.variants().into_iter().filter(|variant| is_named(variant, &self.variant));
         named.map(|variant| self.check_variant(results, variant)).collect()
@@ -107,7 +111,7 @@ impl Bound {
         self.outcome(variant.into(), Some(measured), own.len(), holds)
     }
 
-    /// The variant in which the parts that the bound names are replaced, one after the other, by those of `other`.
+    /// The variant's name, in which the parts of the bound are replaced one by one by those of `other`.
     fn counterpart(&self, variant: &str, other: &str) -> String {
         let pairs: Vec<(&str, &str)> =
             self.variant.split(',').map(str::trim).zip(other.split(',').map(str::trim)).collect();
@@ -115,7 +119,8 @@ impl Bound {
         variant.split(',').map(replace).collect::<Vec<&str>>().join(",")
     }
 
-    /// Of a ratio of means the interval is that of a difference: `own - min * reference` must not be below zero.
+    /// The ratio, and whether the bound holds. A ratio of means is checked by the interval of a difference:
+    /// `own - min * reference` must not be below zero.
     fn ratio(&self, own: &Sample, reference: &Sample) -> (Interval, bool) {
         let (value, unit) = (self.statistic.of(own).mean, self.statistic.of(reference).mean);
         if self.statistic != Statistic::Mean {
@@ -142,7 +147,7 @@ impl Bound {
 }
 
 impl Statistic {
-    /// Of a sample; not a number without values.
+    /// The statistic of a sample; not a number without values.
     pub fn of(self, sample: &Sample) -> Interval {
         let value = match self {
             Statistic::Mean => return sample.interval(),

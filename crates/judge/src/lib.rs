@@ -1,4 +1,4 @@
-//! The `[[bounds]]` of scenarios and the one judge of them: the program prints what the pages say.
+//! The `[[bounds]]` of scenarios, and the only judge of them. So the program prints the same as the pages.
 
 mod bounds;
 mod misses;

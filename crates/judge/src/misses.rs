@@ -1,11 +1,11 @@
-//! Bounds that are known to be missed, with the reason: docs/evidence/misses.toml, and docs/evidence/differences.toml for those that
-//! only the simulator misses.
+//! Bounds that are known to be missed, with the reason. They are in docs/evidence/misses.toml. Those that only the
+//! simulator misses are in docs/evidence/differences.toml.
 
 use serde::Deserialize;
 
 use crate::bounds::{Outcome, Statistic, is_named};
 
-/// A file of them.
+/// A file of known misses.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Misses {
     #[serde(default)]
@@ -20,16 +20,16 @@ struct Miss {
     metric: String,
     #[serde(default)]
     variant: String,
-    /// Of bounds on one metric, those with this one; any when absent.
+    /// Only bounds with this statistic; any if absent.
     statistic: Option<Statistic>,
     relative_to: Option<String>,
-    /// Of bounds on several flows, those on this one; any when absent.
+    /// Only bounds on this flow; any if absent.
     flow: Option<String>,
     reason: String,
 }
 
 impl Misses {
-    /// Why that bound of the scenario is missed, if it is known to be.
+    /// The reason why this bound of the scenario is missed, if it is known.
     pub fn reason(&self, scenario: &str, outcome: &Outcome) -> Option<&str> {
         let known = self.miss.iter().find(|miss| miss.is_about(scenario, outcome));
         known.map(|miss| miss.reason.as_str())

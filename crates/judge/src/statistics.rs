@@ -27,12 +27,12 @@ pub struct Estimate {
 }
 
 impl Sample {
-    /// How many values.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// None at all.
+    /// True without values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -60,7 +60,7 @@ impl Sample {
         if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
     }
 
-    /// A value below which the given part of the sample lies (nearest rank).
+    /// The value that the given part of the sample does not exceed (nearest rank).
     pub fn quantile(&self, part: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -74,7 +74,7 @@ impl Sample {
         Estimate { mean: self.mean(), half_width }
     }
 
-    /// `self` less `other` (Welch).
+    /// `self` minus `other` (Welch).
     pub fn minus(&self, other: &Sample) -> Estimate {
         self.less(1.0, other)
     }
@@ -120,7 +120,7 @@ impl FromIterator<f64> for Sample {
 }
 
 impl Estimate {
-    /// Whether the interval holds `value`.
+    /// True if the interval contains `value`.
     pub fn holds(&self, value: f64) -> bool {
         (self.mean - value).abs() <= self.half_width
     }

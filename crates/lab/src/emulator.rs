@@ -1,4 +1,4 @@
-//! The live link emulator: links of `paceline-path` between pairs of ports, and what can be measured at them.
+//! The live link emulator: links of `paceline-path` between pairs of ports, with measurements at them.
 
 mod direction;
 mod flows;
@@ -22,38 +22,39 @@ pub use series::Series;
 /// A link in both directions.
 #[derive(Clone, Debug)]
 pub struct DuplexConfig {
-    /// What reports call it.
+    /// The name in reports.
     pub name: String,
-    /// The port at the servers' end and that at the clients'.
+    /// The port at the servers' end, and the one at the clients' end.
     pub ports: [PortId; 2],
-    /// Towards the clients.
+    /// The direction towards the clients.
     pub downlink: LinkConfig<RateProcess>,
-    /// Towards the servers.
+    /// The direction towards the servers.
     pub uplink: LinkConfig<RateProcess>,
-    /// Seeds of the random choices, downlink and uplink.
+    /// Seeds of the random choices: downlink, uplink.
     pub seeds: [u64; 2],
-    /// Super-packets are split before the link, as the model wants it. Where a link treats all alike they may as well pass whole, which
-    /// costs less and shows the gateway what a receiver's offload would.
+    /// Split super-packets before the link, as the model requires. If a link treats all packets alike, they may pass
+    /// whole. This costs less, and the gateway sees what a receiver's offload would show it.
     pub split: bool,
-    /// What is not IP (ARP) and IPv6 neighbour discovery only meet the propagation delay: never the queue or a loss.
+    /// Packets that are not IP (ARP), and IPv6 neighbour discovery, only have the propagation delay: no queue and no
+    /// loss.
     pub spare_neighbour_discovery: bool,
 }
 
-/// What to emulate and to measure.
+/// Links to emulate, and what to measure.
 #[derive(Clone, Debug)]
 pub struct EmulatorConfig {
     /// The links.
     pub links: Vec<DuplexConfig>,
-    /// The numbers, in `links`, of the link before and of that behind the gateway, if the delay of the path from the one
-    /// to the other is wanted.
+    /// Indices in `links` of the links before and behind the gateway, if the delay of the path between them is
+    /// measured.
     pub path: Option<(usize, usize)>,
-    /// The number of the link at whose ends the delivery to flows is counted; usually the last.
+    /// Index of the link at whose ends the delivery to flows is counted, usually the last.
     pub delivery: usize,
 }
 
-/// A [`Node`] that is a set of links.
+/// A [`Node`] that emulates a set of links.
 ///
-/// Every measurement begins at the start and has bounded memory.
+/// All measurements begin at the start and have bounded memory.
 #[derive(Debug)]
 pub struct Emulator {
     directions: Vec<Direction>,
@@ -66,21 +67,21 @@ pub struct Emulator {
 struct Measurements {
     start: Instant,
     flows: Flows,
-    /// The directions that deliver to flows.
+    /// Indices of the directions in which deliveries count.
     delivery: [usize; 2],
     probe: Option<PathProbe>,
 }
 
 #[derive(Debug)]
 struct PathProbe {
-    /// The directions that payload comes out of and goes into.
+    /// Index of the direction from which payload comes, then of the one into which it goes.
     wired: usize,
     radio: usize,
     probe: Probe,
 }
 
 impl Emulator {
-    /// Links whose schedules begin at `start`.
+    /// Creates links whose schedules begin at `start`.
     pub fn new(config: EmulatorConfig, start: Instant) -> Result<Self, ConfigError> {
         let mut directions = Vec::new();
         for link in config.links {
@@ -116,7 +117,7 @@ impl Emulator {
         Ok(Emulator { directions, out: VecDeque::new(), measurements, no_such_port: 0 })
     }
 
-    /// Lets the schedules of all links and all measurements begin again at `start`, which must not be later than the next
+    /// Restarts the schedules of all links and all measurements at `start`, which must not be later than the next
     /// packet. Packets in the links stay.
     pub fn restart_at(&mut self, start: Instant) {
         for direction in &mut self.directions {
@@ -129,7 +130,7 @@ impl Emulator {
         }
     }
 
-    /// What was measured from the start until `now`.
+    /// Returns the measurements from the start until `now`.
     pub fn report(&self, now: Instant) -> EmulatorReport {
         EmulatorReport {
             duration: now.saturating_since(self.measurements.start),
@@ -142,7 +143,7 @@ impl Emulator {
 }
 
 impl Measurements {
-    /// A packet came out of the link of direction `index`.
+    /// Notes that a packet came out of the link of direction `index`.
     fn note(&mut self, index: usize, exit: Exit, packet: &Packet) {
         let Some(tcp) = packet.tcp() else { return };
         let len = packet.payload().len();
@@ -206,7 +207,7 @@ impl Node for Emulator {
     }
 }
 
-/// The directions of a link, as [`Emulator::new`] lays them out.
+/// Index of a link's downlink, in the order of [`Emulator::new`].
 fn down_of(link: usize) -> usize {
     2 * link
 }

@@ -1,16 +1,16 @@
-//! The lab: server, gateway and client in network namespaces, with all link ends in a fourth.
+//! The lab: server, gateway and client in network namespaces, and all link ends in a fourth.
 //!
 //! ```text
 //! server s0 -- n0 net n1 -- g0 gateway g1 -- n2 net n3 -- c0 client
 //!                wired                          radio
 //! ```
-//! `net` is where the live emulator joins n0 with n1 and n2 with n3. Without links, hosts stand at the gateway's own ports, and
-//! nothing between them limits:
+//! In `net` the live emulator joins n0 with n1, and n2 with n3. Without links, hosts are connected directly to the
+//! gateway's ports, without any limit:
 //!
 //! ```text
 //! server s0 -- g0 gateway g1 -- c0 client
 //! ```
-//! Everything goes away with the [`Lab`].
+//! Everything is removed with the [`Lab`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,7 +18,7 @@ use crate::netns::Netns;
 use paceline_linux::SystemError;
 use paceline_linux::netlink::{Netlink, Prefix, Route, RouteTarget};
 
-/// How packets get through the gateway's namespace when no process of ours is in the way.
+/// How packets cross the gateway's namespace when none of our processes handles them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GatewayKind {
     /// A bridge `br0` with the ports g0 and g1.
@@ -28,12 +28,12 @@ pub enum GatewayKind {
     Routed,
 }
 
-/// What lab to build.
+/// Configuration of a lab.
 #[derive(Clone, Debug)]
 pub struct LabConfig {
     /// How the gateway forwards.
     pub gateway: GatewayKind,
-    /// With links between hosts and gateway.
+    /// Links between hosts and gateway exist.
     pub links: bool,
     /// Number of client addresses, all on c0: 1 to 250.
     pub clients: u8,
@@ -50,19 +50,19 @@ impl Default for LabConfig {
 /// Four joined namespaces.
 #[derive(Debug)]
 pub struct Lab {
-    /// Where the TCP servers are; interface s0.
+    /// Namespace of the TCP servers; interface s0.
     pub server: Netns,
-    /// The link ends n0 and n1 (wired), n2 and n3 (radio); no addresses, no IP. Empty without links.
+    /// Namespace of the link ends n0 and n1 (wired), n2 and n3 (radio), without addresses or IP. Empty without links.
     pub net: Netns,
-    /// Where the gateway is; interfaces g0 (towards the servers) and g1 (towards the clients).
+    /// Namespace of the gateway; interfaces g0 (towards the servers) and g1 (towards the clients).
     pub gateway: Netns,
-    /// Where the TCP clients are; interface c0.
+    /// Namespace of the TCP clients; interface c0.
     pub client: Netns,
     config: LabConfig,
 }
 
 impl Lab {
-    /// Builds the namespaces, first removing those that a killed process left behind.
+    /// Builds the namespaces. First removes those that a killed process left behind.
     pub fn build(config: LabConfig) -> Result<Lab, SystemError> {
         crate::netns::sweep();
         let lab = Lab {
@@ -84,22 +84,22 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The server's IPv4 or IPv6 address.
+    /// Returns the server's IPv4 or IPv6 address.
     pub fn server_address(&self, ipv6: bool) -> IpAddr {
         host(ipv6, Side::Server, 1)
     }
 
-    /// The address of client `number`, from 0.
+    /// Returns the address of client `number`, counted from 0.
     pub fn client_address(&self, ipv6: bool, number: u8) -> IpAddr {
         host(ipv6, Side::Client, number.saturating_add(1))
     }
 
-    /// The prefix that holds all client addresses.
+    /// Returns the prefix of all client addresses.
     pub fn client_prefix(&self, ipv6: bool) -> Prefix {
         Prefix::new(host(ipv6, Side::Client, 0), if ipv6 { 64 } else { 24 })
     }
 
-    /// Joins the link ends with kernel bridges instead of an emulator: links without delay or limit.
+    /// Joins the link ends with kernel bridges in place of an emulator. These links have no delay and no limit.
     pub fn join_links(&self) -> Result<(), SystemError> {
         let netlink = self.net.netlink()?;
         for (bridge, ports) in [("wired", ["n0", "n1"]), ("radio", ["n2", "n3"])] {
@@ -112,7 +112,7 @@ impl Lab {
         netlink.wait_until_ready(&["n0", "n1", "n2", "n3", "wired", "radio"])
     }
 
-    /// Sets the minimum retransmission timeout, in milliseconds, of connections of the server with the clients.
+    /// Sets the minimum retransmission timeout, in milliseconds, of the server's connections with clients.
     pub fn set_server_rto_min(&self, ms: u32) -> Result<(), SystemError> {
         let netlink = self.server.netlink()?;
         for ipv6 in [false, true] {
@@ -136,7 +136,7 @@ impl Lab {
             host.set_sysctls(&[
                 ("net.ipv6.conf.default.accept_ra", "0"),
                 ("net.ipv6.conf.default.router_solicitations", "0"),
-                // A run must not inherit what the one before it learnt about the path.
+                // A run must not inherit what an earlier run learnt about the path.
                 ("net.ipv4.tcp_no_metrics_save", "1"),
             ])?;
         }
@@ -216,7 +216,8 @@ impl Lab {
         Ok(())
     }
 
-    /// In a bridged lab servers and clients share one network, so that addresses are the same in both kinds.
+    /// Prefix length of the hosts' networks. In a bridged lab servers and clients share one network, so that
+    /// addresses are the same in both kinds.
     fn on_link_length(&self, ipv6: bool) -> u8 {
         match (self.config.gateway, ipv6) {
             (GatewayKind::Bridged, false) => 16,
@@ -272,7 +273,7 @@ fn unspecified(ipv6: bool) -> IpAddr {
     if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
-/// In order of the ports that an emulator gives them.
+/// Link ends in the order of the emulator's ports.
 pub(crate) const LINK_ENDS: [&str; 4] = ["n0", "n1", "n2", "n3"];
 /// The host number of the gateway's own addresses in a routed lab.
 const ROUTER: u8 = 254;

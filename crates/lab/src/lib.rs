@@ -1,12 +1,13 @@
-//! The lab: hosts, links and a gateway on one machine, in network namespaces, with real TCP. A gateway needs nothing of it.
+//! The lab: hosts, links and a gateway on one machine, in network namespaces, with real TCP. A gateway does not need
+//! it.
 //!
 //! | what | file |
 //! |---|---|
-//! | namespaces that go away with their maker | `netns.rs` |
+//! | namespaces that are removed with their creator | `netns.rs` |
 //! | servers, gateway, clients and the links between | `lab.rs` |
-//! | links that delay, limit and lose packets; their thread | `emulator.rs`, `emulator/`; `links.rs` |
+//! | links with delay, limits and losses; their thread | `emulator.rs`, `emulator/`; `links.rs` |
 //! | a gateway as a child | `program.rs` |
-//! | transfers and streams of the kernel's sockets; a proxy of them | `endpoint/` |
+//! | transfers and streams of kernel sockets; a proxy of kernel sockets | `endpoint/` |
 //! | what passed the gateway | `traffic.rs` |
 
 pub mod emulator;

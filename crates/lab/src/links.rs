@@ -1,4 +1,4 @@
-//! The thread that emulates both links of the lab and measures at them.
+//! The thread that emulates both links of the lab and measures them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -23,21 +23,21 @@ pub struct Links<'scope> {
     start: std::sync::Arc<AtomicU64>,
 }
 
-/// What was measured.
+/// Measurements of the links.
 #[derive(Debug)]
 pub struct Reports {
-    /// Up to the end of the scenario's duration, or of the traffic if that came first.
+    /// Report at the end of the scenario's duration, or at the end of the traffic if that came first.
     pub at_end: EmulatorReport,
-    /// Until everything was over.
+    /// Report at the end of the thread.
     pub last: EmulatorReport,
 }
 
 impl<'scope> Links<'scope> {
-    /// Starts the thread in the lab's `net` namespace and waits until its sockets are open. A report is taken `duration` after
-    /// [`Links::begin`].
+    /// Starts the thread in the lab's `net` namespace and waits until its sockets are open. A report is taken
+    /// `duration` after [`Links::begin`].
     ///
     /// # Errors
-    /// What the system refuses; a link that cannot be.
+    /// The system refuses a request, or a link's configuration is invalid.
     pub fn start<'env>(
         scope: &'scope thread::Scope<'scope, 'env>,
         lab: &'env Lab,
@@ -57,15 +57,15 @@ impl<'scope> Links<'scope> {
         }
     }
 
-    /// Lets the schedules of the links and the measurements begin at `start`.
+    /// Starts the schedules of the links and the measurements at `start`.
     pub fn begin(&self, start: Instant) {
         self.start.store(start.as_nanos(), Ordering::Release);
     }
 
-    /// Ends it, with what it measured.
+    /// Ends the emulator. Returns its measurements.
     ///
     /// # Errors
-    /// It has ended by itself.
+    /// The emulator ended earlier.
     pub fn finish(self) -> Result<Reports, SystemError> {
         self.stop.stop();
         match self.thread.join() {
@@ -87,7 +87,7 @@ fn emulate(
     ready: &mpsc::Sender<StopHandle>,
 ) -> std::io::Result<Reports> {
     net.enter().map_err(std::io::Error::other)?;
-    // Without the privilege departures are a little late; they stay right on average.
+    // Without the privilege departures are a little late, but right on average.
     let _ = timer::schedule_realtime();
     let mut event_loop = EventLoop::new(EventLoopConfig {
         housekeeping_interval: HOUSEKEEPING,
@@ -98,7 +98,7 @@ fn emulate(
         event_loop.add(Device::Packet { port: PortId(port as u8), socket })?;
     }
     let mut emulator = Emulator::new(config, clock::now()).map_err(std::io::Error::other)?;
-    // The receiver is gone only when the whole run is being given up.
+    // The receiver is gone only when the whole run is given up.
     let _ = ready.send(event_loop.stop_handle());
     let (mut began, mut at_end) = (None, None);
     event_loop.run(&mut emulator, |emulator, housekeeping| {
@@ -116,5 +116,5 @@ fn emulate(
     Ok(Reports { at_end: at_end.unwrap_or_else(|| last.clone()), last })
 }
 
-/// Our choice: how exactly the end of a run is cut.
+/// Our choice: the precision with which the end of a run is cut.
 const HOUSEKEEPING: Duration = Duration::from_millis(5);

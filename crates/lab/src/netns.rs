@@ -1,8 +1,8 @@
-//! Named network namespaces, laid out as `ip netns` does so that a user can look inside.
+//! Named network namespaces in the layout of `ip netns`, so that a user can inspect them.
 //!
-//! A namespace lives as a bind mount below `/run/netns`, which outlives its maker. Two things take it away: the drop of [`Netns`], and
-//! [`sweep`] at the next start after an exit that runs no destructors. A process
-//! counts as alive while it holds the lock on its file below `/run/paceline`: process numbers are used again, locks are not.
+//! A namespace lives as a bind mount below `/run/netns`, which outlives its creator. The drop of [`Netns`] removes
+//! it. After an exit without destructors, [`sweep`] removes it at the next start. A process counts as alive while it
+//! holds the lock on its file below `/run/paceline`. Process numbers are reused, but locks are not.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -19,7 +19,7 @@ use paceline_linux::netlink::Netlink;
 use paceline_linux::offload::{self, Offload};
 use paceline_linux::{Context, SystemError, sysctl};
 
-/// A network namespace that goes away with this value.
+/// A network namespace that is removed with this value.
 #[derive(Debug)]
 pub struct Netns {
     name: String,
@@ -27,7 +27,8 @@ pub struct Netns {
 }
 
 impl Netns {
-    /// Creates `paceline-<pid>-<role>` with its loopback interface up. A role that this process already uses gets a number.
+    /// Creates `paceline-<pid>-<role>` with its loopback interface up. If this process already uses the role, adds a
+    /// number.
     pub fn create(role: &str) -> Result<Netns, SystemError> {
         let name = reserve_name(role)?;
         let path = path_of(&name);
@@ -45,12 +46,12 @@ impl Netns {
         Ok(netns)
     }
 
-    /// The name below `/run/netns`, for `ip netns exec`.
+    /// The name below `/run/netns`, as for `ip netns exec`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Moves the calling thread into this namespace for good. Threads that it starts afterwards begin there too.
+    /// Moves the calling thread into this namespace permanently. Threads that it starts afterwards are in it too.
     pub fn enter(&self) -> Result<(), SystemError> {
         enter_fd(self.handle.as_fd()).context(|| format!("enter namespace {}", self.name))
     }
@@ -75,7 +76,7 @@ impl Netns {
         self.run(|| offload::set(interface, offloads, on))?
     }
 
-    /// A netlink connection inside this namespace, usable from any thread.
+    /// Returns a netlink connection inside this namespace, usable from any thread.
     pub fn netlink(&self) -> Result<Netlink, SystemError> {
         self.run(Netlink::open)?
     }
@@ -93,7 +94,7 @@ impl Drop for Netns {
     }
 }
 
-/// Removes the namespaces of processes that died without doing it, and returns their names.
+/// Removes the namespaces of processes that died without removing them. Returns their names.
 pub fn sweep() -> Vec<String> {
     let own = std::process::id();
     let mut removed = Vec::new();
@@ -108,17 +109,17 @@ pub fn sweep() -> Vec<String> {
     removed
 }
 
-/// The namespaces of this process that exist at present.
+/// Returns the present namespaces of this process.
 pub fn own_names() -> Vec<String> {
     existing().into_iter().filter(|name| owner_of(name) == Some(std::process::id())).collect()
 }
 
-/// Whether namespaces can be made here; the error says what is missing.
+/// Checks whether namespaces can be created here. The error says what is missing.
 pub fn check_permitted() -> Result<(), SystemError> {
     Netns::create("probe").map(drop)
 }
 
-/// What this process has created. The lock lives as long as the process.
+/// Namespaces that this process has created. The lock lives as long as they do.
 struct Registry {
     lock: Option<Flock<File>>,
     names: Vec<String>,
@@ -135,7 +136,7 @@ fn reserve_name(role: &str) -> Result<String, SystemError> {
     let mut registry = registry();
     if registry.lock.is_none() {
         registry.lock = Some(take_lock(pid)?);
-        // Whatever carries our number by now was left by an earlier process of the same number.
+        // Existing namespaces with our process number are left from an earlier process with the same number.
         existing().iter().filter(|name| owner_of(name) == Some(pid)).for_each(|name| unmount(name));
     }
     let base = format!("{PREFIX}{pid}-{role}");
@@ -177,7 +178,7 @@ fn remove(name: &str) {
 
 fn unmount(name: &str) {
     let path = path_of(name);
-    // Detached: a thread that is still inside does not keep the name.
+    // Detached, so that a thread still inside does not keep the name.
     let _ = umount2(&path, MntFlags::MNT_DETACH);
     let _ = fs::remove_file(&path);
 }
@@ -217,7 +218,7 @@ fn create_mounted(path: &Path) -> Result<(), SystemError> {
     made.context(|| "create a network namespace".to_owned())
 }
 
-/// As `ip netns` does: mounts below the directory must be seen in the mount namespaces of others.
+/// Shares the directory as `ip netns` does: other mount namespaces must see the mounts below it.
 fn share_directory() -> io::Result<()> {
     fs::create_dir_all(NETNS_DIRECTORY)?;
     let share = || {

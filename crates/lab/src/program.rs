@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use crate::Lab;
 
-/// The child, whether it runs or not. Its files are in a folder.
+/// The gateway's process, running or not. Its files are in a folder.
 #[derive(Debug)]
 pub struct GatewayProgram<'a> {
     lab: &'a Lab,
@@ -27,7 +27,7 @@ impl<'a> GatewayProgram<'a> {
     /// Starts `paceline gateway` between g0 and g1 with further arguments, and waits until packets pass through it.
     ///
     /// # Errors
-    /// It does not begin.
+    /// The gateway does not start.
     pub fn start(lab: &'a Lab, folder: PathBuf, arguments: Vec<OsString>) -> io::Result<Self> {
         let mut program = GatewayProgram { lab, folder, arguments, child: None };
         program.spawn()?;
@@ -35,7 +35,7 @@ impl<'a> GatewayProgram<'a> {
         Ok(program)
     }
 
-    /// Starts it again.
+    /// Starts the gateway again.
     ///
     /// # Errors
     /// The system refuses.
@@ -44,7 +44,8 @@ impl<'a> GatewayProgram<'a> {
         let log = fs::File::options().create(true).append(true).open(self.folder.join(LOG))?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("gateway").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        // Ctrl-C is for us; we end the gateway when its time has come. If we are killed, it ends by itself.
+        // Ctrl-C must reach only this program, which ends the gateway later. If this program is killed, the gateway
+        // ends too (`--parent`).
         command.process_group(0).arg("--parent").arg(std::process::id().to_string());
         command.args(["--wan", "g0", "--radio", "g1"]).args(&self.arguments);
         for (option, file) in [("--stats-json", STATS), ("--shift-file", SHIFTS)] {
@@ -54,15 +55,15 @@ impl<'a> GatewayProgram<'a> {
         Ok(())
     }
 
-    /// The process, while there is one.
+    /// Returns the process number, if a process exists.
     pub fn process(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Whether it goes on, if it has been started.
+    /// Checks that a started gateway still runs.
     ///
     /// # Errors
-    /// It has ended by itself.
+    /// The gateway ended earlier.
     pub fn check_alive(&mut self) -> io::Result<()> {
         let Some(child) = &mut self.child else { return Ok(()) };
         match child.try_wait() {
@@ -75,7 +76,7 @@ impl<'a> GatewayProgram<'a> {
         }
     }
 
-    /// Sends it a signal, if it runs.
+    /// Sends the gateway a signal, if it runs.
     ///
     /// # Errors
     /// The system refuses.
@@ -85,7 +86,7 @@ impl<'a> GatewayProgram<'a> {
         sent.map_err(|error| io::Error::other(format!("cannot send {signal} to the gateway: {error}")))
     }
 
-    /// Ends it without a chance to clean up.
+    /// Kills the gateway, which cannot clean up.
     ///
     /// # Errors
     /// The system refuses.
@@ -95,7 +96,7 @@ impl<'a> GatewayProgram<'a> {
         Ok(())
     }
 
-    /// Ends it in order. Its last counters, if it ran.
+    /// Ends the gateway in order. Returns its last counters, if it ran.
     ///
     /// # Errors
     /// The system refuses.
@@ -109,7 +110,7 @@ impl<'a> GatewayProgram<'a> {
         Ok(fs::read_to_string(self.folder.join(STATS)).ok())
     }
 
-    /// The counters appear when the gateway has begun.
+    /// Waits for the file of counters, which appears when the gateway has started.
     fn wait_until_ready(&mut self) -> io::Result<()> {
         for _ in 0..READY_TRIES {
             if self.folder.join(STATS).exists() {
@@ -134,7 +135,7 @@ impl<'a> GatewayProgram<'a> {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        // It had five seconds.
+        // The gateway had five seconds.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -152,5 +153,5 @@ impl Drop for GatewayProgram<'_> {
 const STATS: &str = "gateway.json";
 const SHIFTS: &str = "shifts";
 const LOG: &str = "gateway.log";
-/// Times 10 ms.
+/// Number of tries, 10 ms each.
 const READY_TRIES: usize = 500;

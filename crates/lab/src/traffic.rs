@@ -1,37 +1,37 @@
-//! What passed the gateway's interfaces, and what the server's kernel sent again.
+//! Traffic at the gateway's interfaces, and retransmissions of the server's kernel.
 
 use paceline_linux::SystemError;
 
 use crate::Lab;
 
-/// What passed the interfaces of the gateway's namespace, super-packets as one.
+/// Traffic at the interfaces of the gateway's namespace. A super-packet counts as one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Came from the server.
+    /// Packets from the server.
     pub from_server: Count,
-    /// Left towards the client.
+    /// Packets sent to the client.
     pub to_client: Count,
-    /// Came from the client.
+    /// Packets from the client.
     pub from_client: Count,
 }
 
 /// Packets with their bytes, link headers included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
-    /// Of all of them.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
 impl Lab {
-    /// What has passed the interfaces of the gateway's namespace so far.
+    /// Returns the traffic so far at the interfaces of the gateway's namespace.
     pub fn traffic(&self) -> Result<Traffic, SystemError> {
         let text = self.gateway.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?;
         Ok(parse_traffic(&text.unwrap_or_default()))
     }
 
-    /// Segments that the server's kernel sent again.
+    /// Returns the number of segments that the server's kernel retransmitted.
     pub fn retransmitted(&self) -> Result<u64, SystemError> {
         let text = self.server.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"))?;
         Ok(parse_retransmitted(&text.unwrap_or_default()).unwrap_or(0))
@@ -39,7 +39,7 @@ impl Lab {
 }
 
 impl Traffic {
-    /// What came after an earlier look.
+    /// Returns the traffic since an earlier sample.
     pub fn since(self, earlier: Traffic) -> Traffic {
         let since = |now: Count, then: Count| Count {
             packets: now.packets.saturating_sub(then.packets),
@@ -52,20 +52,20 @@ impl Traffic {
         }
     }
 
-    /// Packets that were to be forwarded.
+    /// Returns the number of packets that arrived to be forwarded.
     pub fn packets(self) -> u64 {
         self.from_server.packets + self.from_client.packets
     }
 }
 
 impl Count {
-    /// Bytes of a packet on average, link header included.
+    /// Returns the mean bytes of a packet, link header included.
     pub fn mean(self) -> Option<f64> {
         (self.packets > 0).then(|| self.bytes as f64 / self.packets as f64)
     }
 }
 
-/// Of `/proc/net/dev`: bytes and packets received are the first two of eight numbers, then come those sent.
+/// Parses `/proc/net/dev`. Bytes and packets received are the first two of eight numbers. Then come those sent.
 fn parse_traffic(text: &str) -> Traffic {
     let mut traffic = Traffic::default();
     for line in text.lines() {
@@ -84,7 +84,7 @@ fn parse_traffic(text: &str) -> Traffic {
     traffic
 }
 
-/// The line of names, then the line of values.
+/// Parses the line of names and the line of values.
 fn parse_retransmitted(snmp: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Tcp: "));
     let place = lines.next()?.split_whitespace().position(|name| name == "RetransSegs")?;

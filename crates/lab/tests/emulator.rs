@@ -47,7 +47,7 @@ fn tcp_passes_through_emulated_links() {
     assert!(delivered >= 12_000_000 && report.flows.len() == 4, "{delivered} {}", report.flows.len());
 }
 
-/// Prints what a packet's round trip takes; only what cannot depend on the machine is asserted.
+/// Prints the round-trip times. Asserts only what does not depend on the machine.
 #[test]
 fn round_trips_take_at_least_the_emulated_time() {
     if !permitted() {

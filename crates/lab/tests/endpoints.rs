@@ -12,7 +12,7 @@ use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::clock;
 use paceline_wire::{Duration, Rate};
 
-/// A lab with plain links, or `None` with a line on standard error where namespaces are not permitted.
+/// Returns a lab with plain links. `None` if namespaces are not permitted, with a line on standard error.
 fn lab(gateway: GatewayKind) -> Option<Lab> {
     if let Err(error) = netns::check_permitted() {
         eprintln!("skipped: {error}");
@@ -108,7 +108,8 @@ fn a_window_without_scaling_is_kept() {
     assert_eq!(small.sha256_ok, Some(true), "{:?}", small.failure);
     let widest = small.samples.iter().map(|sample| sample.peer_window_bytes).max().unwrap();
     assert!(widest >= 15_000, "{widest}");
-    // Newer kernels forget the limit for a moment while they learn the size of segments: by half of the bytes, sixty windows, they have.
+    // Newer kernels forget the limit for a moment while they learn the segment size. By half of the bytes, which is
+    // sixty windows, they have learnt it.
     let late = small.samples.iter().filter(|sample| sample.acknowledged_bytes >= BYTES / 2);
     let windows: Vec<u32> = late.map(|sample| sample.peer_window_bytes).collect();
     assert!(windows.iter().all(|window| *window <= 17 * 1024), "{windows:?}");

@@ -1,4 +1,4 @@
-//! The lab in real namespaces. Skipped with a line where they are not permitted.
+//! The lab in real namespaces. Skipped, with a line of output, if namespaces are not permitted.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::offload::{self, Offload};
 use paceline_linux::sysctl;
 
-/// True, with a line on standard error, where namespaces cannot be made.
+/// True if namespaces cannot be created. In that case prints a line on standard error.
 fn skipped() -> bool {
     match netns::check_permitted() {
         Ok(()) => false,
@@ -84,7 +84,7 @@ fn namespaces_of_a_dead_process_are_swept() {
     if skipped() {
         return;
     }
-    // A number beyond what the kernel gives out stands for a process that is gone.
+    // A number beyond the kernel's process numbers stands for a dead process.
     let path = "/run/netns/paceline-99999999-server";
     std::fs::write(path, "").unwrap();
     netns::sweep();

@@ -13,28 +13,30 @@ use crate::mmsg::{ReceiveBatch, SendBatch};
 use crate::outbox::{Outbox, Sent};
 use crate::sockopt;
 
-/// How a packet socket is set up.
+/// Configuration of a packet socket.
 #[derive(Clone, Debug)]
 pub struct PacketSocketConfig {
-    /// Which frames it takes.
+    /// The frames that the socket takes.
     pub filter: Filter,
-    /// Bytes that may wait in the kernel, by its own accounting, which counts some 2 KB for a small packet.
+    /// Size of the kernel's receive buffer in bytes. The kernel counts some 2 KB for a small packet.
     pub receive_buffer_bytes: usize,
     /// Bytes of sent packets that the device may hold.
     pub send_buffer_bytes: usize,
     /// Packets per system call.
     pub batch: usize,
-    /// Take frames to any hardware address, as a bridge does, for as long as the socket is open. A network card otherwise
-    /// leaves out what is not addressed to it.
+    /// Take frames to any hardware address, as a bridge does, while the socket is open. Otherwise a network card
+    /// discards frames that are not addressed to it.
     pub promiscuous: bool,
 }
 
 impl Default for PacketSocketConfig {
-    /// Our choice: 64 MiB to receive, which are some 29,000 full-sized packets. TCP needs room for a few packets of each flow, or flows
-    /// that were unlucky wait for timeouts that double while the ACKs of others fill whatever room there is (Morris, TCP Behavior with
-    /// Many Flows, ICNP 1997): with 16 MiB, which are less than one for each of 9,900 flows, hundreds of them got nothing for a
-    /// minute, and all together half of what they get now (docs/evidence/cost.md). 64 packets a call, beyond which the cost of the call no
-    /// longer shows.
+    /// Our choice: a receive buffer of 64 MiB, which is some 29,000 full-sized packets. TCP needs room for a few
+    /// packets of each flow. Otherwise some flows wait for timeouts that double, while the ACKs of others fill the
+    /// room (Morris, TCP Behavior with Many Flows, ICNP 1997). With 16 MiB, less than one packet for each of 9,900
+    /// flows, hundreds of flows got nothing for a minute. All flows together got half of what they get with 64 MiB
+    /// (docs/evidence/cost.md).
+    ///
+    /// Our choice: 64 packets a call. With more, the cost of the call no longer shows.
     fn default() -> Self {
         PacketSocketConfig {
             filter: Filter::All,
@@ -46,10 +48,10 @@ impl Default for PacketSocketConfig {
     }
 }
 
-/// An AF_PACKET socket bound to an interface: sees what arrives there, sends what is to leave there.
+/// An AF_PACKET socket bound to an interface. It receives what arrives at the interface, and sends by it.
 ///
-/// What it sees, the kernel sees too, unless a rule keeps it from the kernel (bridge, router) or nobody else listens
-/// (an interface of its own without addresses).
+/// The kernel sees the same packets. On a bridge or router a rule keeps them from it. On a dedicated interface
+/// without addresses, nobody else takes them.
 #[derive(Debug)]
 pub struct PacketSocket {
     socket: Socket,
@@ -80,7 +82,7 @@ impl PacketSocket {
         Ok(PacketSocket::over(socket, config.batch))
     }
 
-    /// A socket that another process opened, with whatever waits in it.
+    /// Takes over a socket that another process opened, with the packets that wait in it.
     pub fn adopt(descriptor: OwnedFd, config: &PacketSocketConfig) -> Self {
         PacketSocket::over(Socket::from(descriptor), config.batch)
     }
@@ -90,7 +92,7 @@ impl PacketSocket {
         PacketSocket { socket, received, sending, kernel_drops: 0 }
     }
 
-    /// Goes on counting where another process stopped.
+    /// Continues the count of another process.
     pub(crate) fn count_drops_from(&mut self, drops: u64) {
         self.kernel_drops = drops;
     }
@@ -100,27 +102,28 @@ impl PacketSocket {
         self.received.receive(self.socket.as_fd())
     }
 
-    /// Packet `index` of the batch that was received last, its payload kept in memory of `pool`. Once only.
+    /// Returns packet `index` of the last batch, with its payload in memory of `pool`. May be called once for each
+    /// packet.
     pub(crate) fn take(&mut self, index: usize, pool: &mut BufferPool) -> Result<Packet, FrameError> {
         self.received.take(index, pool)
     }
 
-    /// When the kernel received packet `index` of the batch, on `CLOCK_REALTIME`.
+    /// Time at which the kernel received packet `index` of the batch, on `CLOCK_REALTIME`.
     pub(crate) fn stamp_ns(&self, index: usize) -> Option<u64> {
         self.received.stamp_ns(index)
     }
 
-    /// The longest batch.
+    /// The largest number of packets in a batch.
     pub(crate) fn batch(&self) -> usize {
         self.received.capacity()
     }
 
-    /// Sends what the device takes of `outbox`.
+    /// Sends as much of `outbox` as the device takes.
     pub(crate) fn send(&mut self, outbox: &mut Outbox) -> Sent {
         self.sending.send(self.socket.as_fd(), outbox)
     }
 
-    /// Packets that the kernel dropped since the socket was opened because nobody read them in time.
+    /// The number of packets that the kernel dropped since the socket was opened, because nobody read them in time.
     pub fn kernel_drops(&mut self) -> u64 {
         // Reading resets the kernel's counter.
         let statistics: libc::tpacket_stats =

@@ -5,13 +5,13 @@
 use nix::time::{ClockId, clock_gettime};
 use paceline_wire::{Duration, Instant};
 
-/// The current time of `CLOCK_MONOTONIC`.
+/// Returns the current time of `CLOCK_MONOTONIC`.
 pub fn now() -> Instant {
     Instant::from_nanos(read_nanos(ClockId::CLOCK_MONOTONIC))
 }
 
-/// True in a kernel whose time passes only while nothing has work to do: User-Mode Linux, as the kernel lab runs it.
-/// There reading the clock is a system call, and system calls are the cost of everything.
+/// True in a kernel whose time passes only while it has nothing to do (User-Mode Linux in the kernel lab). In such a
+/// kernel reading the clock is a system call, and system calls dominate the cost.
 pub fn is_virtual() -> bool {
     std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("User Mode Linux"))
 }
@@ -19,8 +19,8 @@ pub fn is_virtual() -> bool {
 /// Maps the receive stamps of one port to `CLOCK_MONOTONIC`.
 ///
 /// AF_PACKET stamps are of `CLOCK_REALTIME`, which an operator or NTP may step. The offset between the two clocks is
-/// sampled anew every [`OFFSET_AGE_MAX`], and what a step does to the stamps in between is bounded: an arrival never
-/// lies in the future and never before the arrival of an earlier packet.
+/// sampled anew every [`OFFSET_AGE_MAX`]. The effect of a step in between is bounded: no arrival lies in the future,
+/// or before the arrival of an earlier packet.
 #[derive(Debug)]
 pub struct ArrivalClock {
     offset_ns: i64,
@@ -29,13 +29,13 @@ pub struct ArrivalClock {
 }
 
 impl ArrivalClock {
-    /// A mapping that samples the clocks at its first use.
+    /// Returns a mapping that samples the clocks at its first use.
     pub fn new() -> Self {
         ArrivalClock { offset_ns: 0, sampled: None, last: Instant::ZERO }
     }
 
-    /// Samples the offset of the clocks unless that was done a moment before the last arrival. To be called before a batch
-    /// is mapped.
+    /// Samples the offset of the clocks, unless the last sample was younger than [`OFFSET_AGE_MAX`] at the last
+    /// arrival. Callers call it before they map a batch.
     pub fn refresh(&mut self) {
         let fresh = self.sampled.is_some_and(|at| self.last.saturating_since(at) < OFFSET_AGE_MAX);
         if fresh {
@@ -48,13 +48,14 @@ impl ArrivalClock {
         self.sampled = Some(Instant::from_nanos(after as u64));
     }
 
-    /// The arrival of a packet that the kernel stamped with `realtime_ns` (none: arrival is the read, at `now`).
+    /// Returns the arrival time of a packet that the kernel stamped with `realtime_ns`. Without a stamp it is the
+    /// time of the read, `now`.
     pub fn arrival(&mut self, realtime_ns: Option<u64>, now: Instant) -> Instant {
         self.last = self.mapped(realtime_ns, now).max(self.last);
         self.last
     }
 
-    /// The same without regard to earlier packets.
+    /// Returns the arrival time without regard to earlier packets.
     pub fn mapped(&self, realtime_ns: Option<u64>, now: Instant) -> Instant {
         let Some(ns) = realtime_ns else { return now };
         Instant::from_nanos((ns as i64).saturating_add(self.offset_ns).max(0) as u64).min(now)
@@ -108,7 +109,7 @@ mod tests {
         let realtime = read_nanos(ClockId::CLOCK_REALTIME);
         let after = now();
         let mapped = clock.arrival(Some(realtime), after);
-        // Preempted between the two clocks, the sample is off by at most the time that the whole took.
+        // If the thread is preempted between the two clocks, the sample is off by at most the whole time taken.
         let slack = after.saturating_since(before);
         assert!(mapped + slack >= before && mapped <= after);
     }

@@ -12,20 +12,21 @@ use crate::port::{Device, Port, PortCounters};
 use crate::signal::{StopHandle, Termination};
 use crate::timer::Timer;
 
-/// How an event loop runs.
+/// Configuration of an event loop.
 #[derive(Clone, Copy, Debug)]
 pub struct EventLoopConfig {
-    /// Memory for payload. Beside it each device has memory for the packets of a batch.
+    /// Bytes of memory for payload. In addition, each device has memory for the packets of a batch.
     pub pool_bytes: usize,
-    /// How often the housekeeping is called.
+    /// Interval between two calls of the housekeeping.
     pub housekeeping_interval: Duration,
-    /// Segments of a super-packet that the node sends in one turn leave as a super-packet again. For gateways; a link
-    /// emulator wants its packets apart.
+    /// Join the segments of a super-packet again if the node sends them in one turn. For gateways. A link emulator
+    /// needs single packets.
     pub rejoin_segments: bool,
 }
 
 impl Default for EventLoopConfig {
-    /// Our choice: 256 MiB; eight times a second, so that a fail-open timeout of half a second survives two misses.
+    /// Our choice: 256 MiB, and housekeeping eight times a second. A fail-open timeout of half a second then survives
+    /// two missed calls.
     fn default() -> Self {
         EventLoopConfig {
             pool_bytes: 256 << 20,
@@ -37,8 +38,9 @@ impl Default for EventLoopConfig {
 
 /// Waits for packets, time and signals, and hands them to a node. Never polls: the thread sleeps when nothing is due.
 ///
-/// The time of a turn is read from the clock, except under virtual time, where reading it costs as much as sending a packet
-/// and the event that woke the thread has it: the deadline of the timer, or the stamps of the packets.
+/// The loop reads the time of a turn from the clock. Under virtual time, reading the clock costs as much as sending a
+/// packet. There the loop takes the time from the event that woke it: the deadline of the timer, or the stamps of the
+/// packets.
 #[derive(Debug)]
 pub struct EventLoop {
     epoll: Epoll,
@@ -46,17 +48,17 @@ pub struct EventLoop {
     stop: StopHandle,
     termination: Option<Termination>,
     watch: Option<LinkWatch>,
-    /// The interfaces may be others than when the housekeeping was called last.
+    /// Interfaces may have changed since the last call of the housekeeping.
     links_changed: bool,
     ports: Vec<Port>,
-    /// What devices that were removed had counted.
+    /// Counters of the devices that were removed.
     removed: Vec<PortCounters>,
     pool: BufferPool,
     config: EventLoopConfig,
     reads_clock: bool,
-    /// The latest time that the node was told.
+    /// The latest time that the loop told the node.
     time: Instant,
-    /// The time to start from, if not now.
+    /// The time to start from, if not the present.
     went_on: Option<Instant>,
     fired: Option<Instant>,
     housekeeping_due: Instant,
@@ -73,14 +75,15 @@ pub enum Ended {
     Signal(i32),
 }
 
-/// What an event loop did so far.
+/// Counters of an event loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopCounters {
-    /// Times that it woke.
+    /// The number of times that the loop woke.
     pub turns: u64,
-    /// Packets that a node wanted to send by a port that has no device.
+    /// The number of packets that a node sent by a port without a device.
     pub no_such_port: u64,
-    /// Turns in which a node had a deadline in the past but nothing to do; the loop then waits a little.
+    /// The number of turns in which a node had a deadline in the past but nothing to do. The loop then waits for a
+    /// moment.
     pub idle_deadlines: u64,
 }
 
@@ -112,12 +115,12 @@ impl EventLoop {
         })
     }
 
-    /// Adds a device, which goes on counting where the one before it in this place stopped.
+    /// Adds a device. It continues the counters of the device that was removed from this place.
     pub fn add(&mut self, device: Device) -> io::Result<()> {
         if self.ports.len() == PORTS_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "an event loop has at most 64 devices"));
         }
-        // What a TUN delivers has no stamp.
+        // Packets from a TUN have no stamp.
         self.reads_clock |= matches!(device, Device::Tun { .. });
         let mut port = Port::new(device, self.config.rejoin_segments);
         if let Some(counters) = self.removed.get(self.ports.len()) {
@@ -128,36 +131,38 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Closes all devices, with what waits in them. Packets that the node sends are dropped until there are others.
+    /// Closes all devices, with the packets that wait in them. The loop drops the node's packets until devices are
+    /// added.
     pub fn remove_devices(&mut self) {
         self.removed = self.port_counters();
         for port in self.ports.drain(..) {
-            // Closing would do, but for copies that a successor may still have. What is closed already is no longer there.
+            // Closing a descriptor is not enough if a successor has a copy of it. A closed device is already gone
+            // from the epoll set.
             let _ = self.epoll.delete(&port);
         }
     }
 
-    /// Has the housekeeping called at once when interfaces change, or when a device says that it is gone.
+    /// Calls the housekeeping at once when interfaces change, or when a device reports that it is gone.
     pub fn watch(&mut self, watch: LinkWatch) -> io::Result<()> {
         self.epoll.add(&watch, EpollEvent::new(EpollFlags::EPOLLIN, LINKS))?;
         self.watch = Some(watch);
         Ok(())
     }
 
-    /// Makes the signals end the loop.
+    /// Ends the loop when one of the signals arrives.
     pub fn end_on(&mut self, termination: Termination) -> io::Result<()> {
         self.epoll.add(&termination, EpollEvent::new(EpollFlags::EPOLLIN, SIGNAL))?;
         self.termination = Some(termination);
         Ok(())
     }
 
-    /// A handle that ends the loop from another thread.
+    /// Returns a handle that ends the loop from another thread.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
 
-    /// Drives `node` until something ends the loop. `housekeeping` is called at once, then at every interval, always
-    /// before packets that arrived meanwhile are read.
+    /// Drives `node` until something ends the loop. Calls `housekeeping` at once, and then at every interval. The
+    /// call comes before the node gets the packets of the same turn.
     pub fn run<N: Node + ?Sized>(
         &mut self,
         node: &mut N,
@@ -193,8 +198,8 @@ impl EventLoop {
         }
     }
 
-    /// Hands the node what was read already and sends what that brings, so that nothing is left here but what the devices do not
-    /// take: see [`waiting`](Self::waiting).
+    /// Hands the node the packets that were already read, and sends the node's output. Afterwards only the packets
+    /// that the devices do not take are left: see [`waiting`](Self::waiting).
     pub fn finish_turn<N: Node + ?Sized>(&mut self, node: &mut N) {
         let now = clock::now();
         loop {
@@ -205,35 +210,37 @@ impl EventLoop {
         }
     }
 
-    /// Packets that the devices have not taken yet, in order, with their ports.
+    /// Returns the packets that the devices have not taken yet, in order, with their ports.
     pub fn waiting(&self) -> Vec<(PortId, Packet)> {
         self.ports.iter().flat_map(Port::waiting).collect()
     }
 
-    /// The devices, in the order in which they were added.
+    /// Returns the devices in the order in which they were added.
     pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         self.ports.iter().map(AsFd::as_fd).collect()
     }
 
-    /// The time that the node was told last.
+    /// The last time that the loop told the node.
     pub fn time(&self) -> Instant {
         self.time
     }
 
-    /// Goes on where the loop of another process stopped, before its first [`run`](Self::run): with that one's time, so that what waits
-    /// in the devices has arrived when it did; with what it had not sent yet, and with its counters.
+    /// Continues where the loop of another process stopped. Must be called before the first [`run`](Self::run).
+    /// `time` is the other loop's last time, so that packets in the devices keep their arrival times. `waiting` has
+    /// the packets that it had not sent, and `counters` those of its devices.
     pub fn go_on(&mut self, time: Instant, waiting: Vec<(PortId, Packet)>, counters: &[PortCounters]) {
         self.went_on = Some(time);
         for (port, packet) in waiting {
             self.push(port, packet);
         }
-        // The first are the same; what was not listened to by that one has counted nothing.
+        // The first devices are the same in both processes. The other process had no counters for additional ones.
         if counters.len() <= self.ports.len() {
             self.ports.iter_mut().zip(counters).for_each(|(port, counters)| port.count_from(*counters));
         }
     }
 
-    /// The counters of the devices, in the order in which they were added; those of the last ones while there are none.
+    /// Returns the counters of the devices in the order in which they were added. Without devices, returns the
+    /// counters of the removed ones.
     pub fn port_counters(&mut self) -> Vec<PortCounters> {
         if self.ports.is_empty() {
             return self.removed.clone();
@@ -241,7 +248,7 @@ impl EventLoop {
         self.ports.iter_mut().map(Port::counters).collect()
     }
 
-    /// The counters of the loop itself.
+    /// Returns the counters of the loop itself.
     pub fn counters(&self) -> LoopCounters {
         self.counters
     }
@@ -259,15 +266,15 @@ impl EventLoop {
                 LINKS => {
                     self.links_changed |= self.watch.as_mut().is_some_and(LinkWatch::has_changed);
                 }
-                // Data or an error, which reading clears.
+                // The device has data or an error. Reading clears both.
                 index => readable.add(index),
             }
         }
         readable
     }
 
-    /// Reads one batch of each readable device: bounded, so that sending and timers never wait for a flood to end.
-    /// Returns the time of this turn.
+    /// Reads one batch of each readable device. The bound keeps a flood from delaying sends and timers. Returns the
+    /// time of this turn.
     fn receive(&mut self, readable: Readable) -> io::Result<Instant> {
         let fired = self.fired.take();
         let (mut now, latest) = if self.reads_clock {
@@ -282,7 +289,7 @@ impl EventLoop {
             };
             match port.receive(latest) {
                 Ok(arrival) => now = arrival.map_or(now, |arrival| arrival.max(now)),
-                // Whoever watches removes it.
+                // The housekeeping removes the device.
                 Err(_) if self.watch.is_some() => self.links_changed = true,
                 Err(error) => return Err(error),
             }
@@ -290,8 +297,9 @@ impl EventLoop {
         Ok(now)
     }
 
-    /// Hands the packets of all batches to the node in the order in which they arrived, up to the point where a device
-    /// may have more that arrived earlier than the rest. There the node's time stands still for this turn.
+    /// Hands the packets of all batches to the node in order of arrival. Stops where a device may have further
+    /// packets that arrived earlier than the rest. In that case the node's time does not advance further in this
+    /// turn.
     fn deliver<N: Node + ?Sized>(&mut self, node: &mut N, now: Instant) -> Delivered {
         let mut delivered = Delivered { packets: 0, more: false };
         while let Some((arrival, index)) = self.earliest() {
@@ -324,7 +332,7 @@ impl EventLoop {
         arrivals.filter_map(|(index, port)| Some((port.next_arrival()?, index))).min()
     }
 
-    /// Moves what the node has to send to the devices; returns how many packets that were.
+    /// Moves the node's packets to the devices. Returns the number of packets.
     fn transmit<N: Node + ?Sized>(&mut self, node: &mut N) -> usize {
         let mut count = 0;
         while count < TRANSMITS_MAX {
@@ -345,7 +353,7 @@ impl EventLoop {
         }
     }
 
-    /// Arms the timer for whatever is due next, and says how long to wait: for ever, or not at all.
+    /// Arms the timer for the next deadline. Returns how long to wait: without limit, or not at all.
     fn prepare_to_wait<N: Node + ?Sized>(&mut self, node: &N, busy: bool) -> io::Result<EpollTimeout> {
         let mut deadline = self.housekeeping_due;
         for retry_at in self.ports.iter().filter_map(Port::retry_at) {
@@ -357,7 +365,8 @@ impl EventLoop {
                 return Ok(EpollTimeout::ZERO);
             }
             if due <= now {
-                // A node that asks for the past and then does nothing must not stop the clock of the virtual-time kernel.
+                // A node may ask for a past deadline and then do nothing. It must not stop the clock of the
+                // virtual-time kernel.
                 self.counters.idle_deadlines += 1;
                 due = now + IDLE_DEADLINE_WAIT;
             }
@@ -368,10 +377,11 @@ impl EventLoop {
     }
 }
 
-/// What the housekeeping may see and do.
+/// The housekeeping's access to the event loop.
 #[derive(Debug)]
 pub struct Housekeeping<'a> {
-    /// The time of the call. Far more than an interval after the last call, the process was stopped in between.
+    /// The time of the call. If it is far more than an interval after the last call, the process was stopped in
+    /// between.
     pub now: Instant,
     event_loop: &'a mut EventLoop,
 }
@@ -382,31 +392,31 @@ impl Housekeeping<'_> {
         self.event_loop.ended = Some(Ended::Stopped);
     }
 
-    /// Whether interfaces, or what else is watched, may have changed since the last call.
+    /// True if interfaces, or other watched objects, may have changed since the last call.
     pub fn links_changed(&self) -> bool {
         self.event_loop.links_changed
     }
 
-    /// The loop, to remove its devices and add others.
+    /// Returns the loop, to remove devices and add others.
     pub fn event_loop(&mut self) -> &mut EventLoop {
         self.event_loop
     }
 
-    /// Discards all packets that arrived before `time`, also those that have not been read yet: after a lapse, the
-    /// kernel has forwarded them.
+    /// Discards all packets that arrived before `time`, including those not read yet. After a lapse, the kernel has
+    /// already forwarded them.
     pub fn discard_before(&mut self, time: Instant) {
         for port in &mut self.event_loop.ports {
             port.discard_before(time);
         }
     }
 
-    /// How long the packet that comes next has waited for this thread.
+    /// How long the next packet has waited for this thread.
     pub fn waited(&self) -> Duration {
         let arrival = self.event_loop.earliest().map_or(self.now, |(arrival, _)| arrival);
         self.now.saturating_since(arrival)
     }
 
-    /// The counters of the devices, in the order in which they were added.
+    /// Returns the counters of the devices, in the order in which they were added.
     pub fn port_counters(&mut self) -> Vec<PortCounters> {
         self.event_loop.port_counters()
     }
@@ -420,11 +430,11 @@ impl Housekeeping<'_> {
 #[derive(Clone, Copy, Debug)]
 struct Delivered {
     packets: usize,
-    /// Packets wait, in a batch or in the kernel.
+    /// Further packets wait, in a batch or in the kernel.
     more: bool,
 }
 
-/// The devices that have something to read, as bits.
+/// The devices that are readable, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 struct Readable(u64);
 
@@ -444,9 +454,10 @@ const SIGNAL: u64 = u64::MAX - 2;
 const LINKS: u64 = u64::MAX - 3;
 const FAR_FUTURE: Instant = Instant::from_nanos(u64::MAX);
 const EVENTS_MAX: usize = 16;
-/// Devices of one loop: as many as there are bits in [`Readable`].
+/// The largest number of devices of one loop: the number of bits in [`Readable`].
 const PORTS_MAX: usize = 64;
-/// Packets sent in a turn. Our choice: a dozen batches, under a millisecond of work, after which input is looked at again.
+/// The largest number of packets sent in a turn. Our choice: 16 batches, under a millisecond of work, before the loop
+/// looks at input again.
 const TRANSMITS_MAX: usize = 1024;
-/// Our choice: as long as a thread takes to wake anyway.
+/// Our choice: the time that a thread takes to wake anyway.
 const IDLE_DEADLINE_WAIT: Duration = Duration::from_micros(50);

@@ -1,5 +1,5 @@
-//! What must hold whatever the bytes are that a device, the kernel, a file or another process gives. Shared by fuzz targets and by the
-//! replay of their corpora.
+//! Properties that must hold for any bytes from a device, the kernel, a file or another process. Fuzz targets use
+//! them, and the replay of their corpora.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a check that fails ends the test")]
 
 use std::io::{Read, Seek, Write};
@@ -18,15 +18,15 @@ use crate::netlink::{INDICES_MAX, Interest, error_of, next_message, number_messa
 use crate::nft::base_chain;
 use crate::shift_file::{ShiftFile, seal};
 
-/// `data`: choices, then virtio header and frame as a packet socket or a TUN delivers them. What is written for a received packet is
-/// received as the same packet.
+/// `data`: choices, then virtio header and frame as a packet socket or a TUN delivers them. A received packet that is
+/// written must be received as the same packet.
 pub fn frame(data: &[u8]) {
     let Some((&choices, bytes)) = data.split_first() else { return };
     let tag = (choices & 2 == 2).then_some(VlanTag { tpid: 0x8100, tci: u16::from(choices) });
     let frame = if choices & 1 == 1 { Frame::parse_tun(bytes) } else { Frame::parse(bytes, tag) };
     let mut pool = BufferPool::new(1 << 20);
     let Ok(packet) = frame.and_then(|frame| frame.to_packet(&mut pool)) else { return };
-    // Of two tags a kernel hands over one beside the frame.
+    // With two tags, a kernel hands over one beside the frame.
     if packet.link().len() > 18 {
         return;
     }
@@ -38,13 +38,13 @@ pub fn frame(data: &[u8]) {
     assert_eq!((again.link(), again.to_vec()), (packet.link(), packet.to_vec()));
     assert_eq!(again.opaque_reason(), packet.opaque_reason());
     let offloads = |packet: &Packet| (packet.offload(), packet.gso_size(), packet.checksum());
-    // Of what leaves with its checksum complete, nothing is left to an interface.
+    // A packet with a complete checksum leaves no offload to the interface.
     if packet.checksum() == Checksum::Partial || !packet.is_tcp() {
         assert_eq!(offloads(&again), offloads(&packet));
     }
 }
 
-/// `data`: an answer or a message of the kernel.
+/// `data`: a kernel's answer or message.
 pub fn netlink(data: &[u8]) {
     let (mut rest, mut sequences, mut taken) = (data, Vec::new(), 0);
     while let Some((header, message, tail)) = next_message(rest) {
@@ -66,13 +66,14 @@ pub fn netlink(data: &[u8]) {
     let mut interest = Interest { names: vec!["w0".into()], indices: vec![3], priority: Some(7700) };
     let is_met = interest.is_met_by(data);
     assert!(interest.indices.len() <= INDICES_MAX);
-    // What is about something else, before the rest, hides nothing.
+    // A message about something else, placed first, must not hide the rest.
     let more = [&[16, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], data].concat();
     let mut interest = Interest { names: vec!["w0".into()], indices: vec![3], priority: Some(7700) };
     assert_eq!(interest.is_met_by(&more), is_met);
 }
 
-/// `data`: choices, then a file of flows, whose checksums are put right where the choices say so. Whatever it was, it works afterwards.
+/// `data`: choices, then a file of flows. A choice decides whether the checksums are made right. The adopted file
+/// must work in every case.
 pub fn shift_file(data: &[u8]) {
     let Some((&choices, bytes)) = data.split_first() else { return };
     let mut bytes = bytes.to_vec();
@@ -87,7 +88,7 @@ pub fn shift_file(data: &[u8]) {
     let end = |host: u8| SocketAddr::from((Ipv4Addr::new(203, 0, 113, host), 4_321));
     let (key, value) = (FlowKey::new(end(1), end(2)), Fallback::Reset);
     let has = |flows: &ShiftFile, value: Fallback| flows.load().contains(&(key, value));
-    // A file of ours has no flow twice, as one that was made up may.
+    // Our files never hold a flow twice, but invented ones may.
     if !flows.load().iter().any(|(other, _)| *other == key) && flows.insert(key, value).is_ok() {
         assert!(has(&flows, value));
         let shifts = Shifts { client: 1, shown: 7, server: 2, added: true };
@@ -103,7 +104,8 @@ pub fn shift_file(data: &[u8]) {
     assert_eq!(written.len(), bytes.len(), "its size stays");
 }
 
-/// `data`: descriptors to send along, then what another process says. What is sent arrives; what is not a line does no harm.
+/// `data`: the number of descriptors to send, then another process's message. A sent message must arrive. Bytes that
+/// are no line must do no harm.
 pub fn message(data: &[u8]) {
     let Some((&choices, said)) = data.split_first() else { return };
     let (here, there) = UnixStream::pair().unwrap();
@@ -115,7 +117,7 @@ pub fn message(data: &[u8]) {
         assert_eq!((got.as_str(), fds.len()), (line.trim_end(), descriptors.len()));
         return;
     }
-    // More than a socket's buffer would keep the writer waiting.
+    // More bytes than the socket's buffer would block the writer.
     let said = &said[..said.len().min(32 << 10)];
     (&here).write_all(said).unwrap();
     here.shutdown(Shutdown::Write).unwrap();

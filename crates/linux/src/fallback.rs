@@ -1,13 +1,13 @@
-//! What becomes of a flow when its gateway is gone.
+//! What the kernel does with a flow when its gateway is gone.
 
 use paceline_gateway::Shifts;
 
-/// What the kernel does for a flow that cannot simply go on, and what a restarted gateway is to know.
+/// The kernel's treatment of a flow that cannot simply continue. A restarted gateway reads it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// Its windows are rescaled.
+    /// Rescale its windows.
     Rescale(Shifts),
-    /// It was split: each end is answered with a reset, because neither knows what the other has.
+    /// A split flow. Answer each end with a reset, because neither end knows which data the other has.
     Reset,
 }
 

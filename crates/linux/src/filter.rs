@@ -1,9 +1,10 @@
-//! Classic BPF programs for packet sockets: which frames a port takes.
+//! Classic BPF programs that select the frames a packet socket takes.
 //!
-//! A bridged gateway takes TCP over IPv4 and IPv6, UDP where it shares the link, and the ICMP messages that tell of a smaller path MTU, only. The nftables rules that keep the same packets from the kernel
-//! must match exactly these, else a packet is forwarded twice or not at all. So the programs look at what a rule can look
-//! at: the EtherType, the protocol field of IPv4 and the first next-header field of IPv6. A kernel hands over VLAN tags
-//! beside the frame, so the offsets hold for tagged frames as well.
+//! A bridged gateway takes TCP over IPv4 and IPv6, UDP if it shares the link, and ICMP messages about a smaller path
+//! MTU. The nftables rules keep the same packets from the kernel. Rules and programs must match exactly the same
+//! packets, or a packet is forwarded twice or not at all. So the programs examine only fields that a rule can
+//! examine: the EtherType, the protocol field of IPv4 and the first next-header field of IPv6. A kernel hands over
+//! VLAN tags beside the frame, so the offsets also hold for tagged frames.
 
 use std::io;
 
@@ -15,23 +16,24 @@ use crate::slice::{Side, Slice};
 /// Which frames a packet socket receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
-    /// All, of any protocol.
+    /// All frames, of any protocol.
     #[default]
     All,
-    /// TCP over IPv4 (protocol 6) and over IPv6 without extension headers (next header 6), fragments included; and "fragmentation
-    /// needed" of ICMP (type 3, code 4), "packet too big" of ICMPv6 (type 2).
+    /// TCP over IPv4 (protocol 6) and over IPv6 without extension headers (next header 6), fragments included. Also
+    /// "fragmentation needed" of ICMP (type 3, code 4) and "packet too big" of ICMPv6 (type 2).
     Tcp {
-        /// Frames to these addresses stay out: those of the host itself.
+        /// Exclude frames to these addresses, which are those of the host itself.
         except_destinations: Vec<[u8; 6]>,
-        /// UDP as well, fragments included, unless it is sent to a group.
+        /// Also take UDP, fragments included, unless it is sent to a group.
         datagrams: bool,
-        /// Only those of these subscribers. A message of ICMP from their side is about a packet to them, whoever sends it.
+        /// Take only packets of these subscribers. An ICMP message from their side is about a packet to them, whoever
+        /// sends it.
         slice: Option<(Slice, Side)>,
     },
 }
 
 impl Filter {
-    /// The program, or `None` where none is needed.
+    /// Returns the program, or `None` if none is needed.
     pub(crate) fn program(&self) -> io::Result<Option<Vec<SockFilter>>> {
         let Filter::Tcp { except_destinations, datagrams, slice } = self else { return Ok(None) };
         if except_destinations.len() > EXCEPTIONS_MAX {
@@ -44,7 +46,7 @@ impl Filter {
     }
 }
 
-/// Of what leaves by an interface, from the IP header on: ICMP messages that tell of a smaller path MTU.
+/// Matches outgoing ICMP messages about a smaller path MTU. The bytes begin at the IP header.
 pub(crate) fn leaving_too_big() -> Vec<SockFilter> {
     as_filter(&too_big_program())
 }
@@ -80,7 +82,7 @@ fn too_big_program() -> Vec<sock_filter> {
     program.finish()
 }
 
-/// Well within the kernel's limit of 4,096 instructions.
+/// Our programs stay well within the kernel's limit of 4,096 instructions.
 const EXCEPTIONS_MAX: usize = 256;
 
 fn program(except: &[[u8; 6]], datagrams: bool, slice: Option<(Slice, Side)>) -> Vec<sock_filter> {
@@ -101,7 +103,7 @@ fn program(except: &[[u8; 6]], datagrams: bool, slice: Option<(Slice, Side)>) ->
     program.push(LOAD_BYTE, 14 + 9);
     program.jump(JUMP_EQUAL, PROTOCOL_TCP, To::Address4, To::Next);
     program.jump(JUMP_EQUAL, PROTOCOL_ICMP, To::Next, To::Leave);
-    // Not a later fragment, which has no header.
+    // A later fragment has no ICMP header.
     program.push(LOAD_HALF, 14 + 6);
     program.jump(JUMP_ANY_BIT, 0x1fff, To::Leave, To::Next);
     program.push(LOAD_IPV4_LENGTH, 14);
@@ -118,7 +120,7 @@ fn program(except: &[[u8; 6]], datagrams: bool, slice: Option<(Slice, Side)>) ->
         let address = |source, destination| if side == Side::Source { source } else { destination };
         let quoted = |code: u32, quoted: u32, ipv6: bool| match side {
             Side::Source => (code, 14 + quoted),
-            // From the servers' side it is sent to the subscriber whose packet it is about.
+            // From the servers' side, the destination of the message is the subscriber whose packet it is about.
             Side::Destination => (LOAD_WORD, 14 + if ipv6 { 24 } else { 16 }),
         };
         program.test(To::Address4, (LOAD_WORD, 14 + address(12, 16)), &slice, false);
@@ -135,7 +137,7 @@ fn program(except: &[[u8; 6]], datagrams: bool, slice: Option<(Slice, Side)>) ->
     program.finish()
 }
 
-/// Where a jump leads.
+/// Target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum To {
     Next,
@@ -150,7 +152,7 @@ enum To {
     Leave,
 }
 
-/// A program in the making, whose jumps lead to places that come later.
+/// A program under construction. All jumps lead to later places.
 #[derive(Debug, Default)]
 struct Program {
     steps: Vec<sock_filter>,
@@ -168,12 +170,13 @@ impl Program {
         self.push(code, k);
     }
 
-    /// The first mention of a place counts.
+    /// If a place is defined twice, the first definition counts.
     fn here(&mut self, place: To) {
         self.places.push((place, self.steps.len()));
     }
 
-    /// Takes UDP, but not what is sent to a group, which has takers besides the other port: the first bit of the address is set.
+    /// Takes UDP, but not to a group: then the first bit of the address is set, and others than the other port
+    /// receive it too.
     fn take_datagrams(&mut self) {
         self.push(LOAD_BYTE, 0);
         self.jump(JUMP_ANY_BIT, 1, To::Rest, To::Next);
@@ -188,7 +191,8 @@ impl Program {
         self.here(To::Rest);
     }
 
-    /// At `place`: takes the frame if the word of an address that begins at `load` belongs to the slice.
+    /// At `place`: takes the frame if an address belongs to the slice. `load` says how to load a word of the address,
+    /// and where the address begins.
     fn test(&mut self, place: To, load: (u32, u32), slice: &Slice, ipv6: bool) {
         let (code, at) = load;
         let word = slice.place(ipv6);
@@ -204,7 +208,7 @@ impl Program {
         for (at, yes, no) in self.jumps {
             let distance = |to: To| {
                 let place = self.places.iter().find(|(place, _)| *place == to);
-                // All of them are short and forward.
+                // All jumps are short and forward.
                 place.map_or(0, |(_, place)| (place - at - 1) as u8)
             };
             let (yes, no) = (distance(yes), distance(no));
@@ -214,7 +218,7 @@ impl Program {
     }
 }
 
-/// Beyond every packet: linux/filter.h, SKF_AD_OFF + SKF_AD_PKTTYPE.
+/// Special offset, not in the packet: linux/filter.h, SKF_AD_OFF + SKF_AD_PKTTYPE.
 const PACKET_TYPE: u32 = -0x1000i32 as u32 + 4;
 const PACKET_OUTGOING: u32 = 4;
 const ETHERTYPE_IPV4: u32 = 0x0800;
@@ -223,15 +227,15 @@ const PROTOCOL_TCP: u32 = 6;
 const PROTOCOL_UDP: u32 = 17;
 const PROTOCOL_ICMP: u32 = 1;
 const PROTOCOL_ICMPV6: u32 = 58;
-/// Type and code.
+/// ICMP type and code.
 const ICMP_FRAGMENTATION_NEEDED: u32 = 0x0304;
 const ICMPV6_TOO_BIG: u32 = 2;
 const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const LOAD_HALF: u32 = libc::BPF_LD | libc::BPF_H | libc::BPF_ABS;
 const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
-/// The index register becomes the length of the IPv4 header at this place.
+/// Sets the index register to the length of the IPv4 header at this offset.
 const LOAD_IPV4_LENGTH: u32 = libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH;
-/// At the index register and so much more.
+/// Loads from the sum of the index register and this offset.
 const LOAD_HALF_BEHIND: u32 = libc::BPF_LD | libc::BPF_H | libc::BPF_IND;
 const JUMP_ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
 const JUMP_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -249,7 +253,7 @@ const fn jump(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
 mod tests {
     use super::*;
 
-    /// What the kernel's interpreter does, for the few instructions in use; bytes beyond the frame end it with 0.
+    /// Interprets the few instructions in use, as the kernel does. A load beyond the frame ends the program with 0.
     fn runs(program: &[sock_filter], frame: &[u8]) -> bool {
         let (mut at, mut accumulator, mut index) = (0, 0u32, 0usize);
         loop {
@@ -316,7 +320,7 @@ mod tests {
     fn of_icmp_only_what_tells_of_a_smaller_mtu_is_taken() {
         let program = super::program(&[], false, None);
         let mut too_big = frame([2, 0, 0, 0, 0, 1], 0x0800, 23, 1);
-        // A header with one word of options.
+        // An IPv4 header with one word of options.
         too_big[14] = 0x46;
         too_big[38..40].copy_from_slice(&[3, 4]);
         assert!(runs(&program, &too_big));
@@ -334,14 +338,15 @@ mod tests {
 
     #[test]
     fn of_what_leaves_only_messages_of_a_smaller_mtu_are_overheard() {
-        // The kernel's own interpreter judges the rest, in the live tests; here what it says of the packet's way is as asked.
+        // The test interpreter cannot load the packet type, so the first two steps are cut off. The live tests check
+        // them.
         let program: Vec<sock_filter> = super::too_big_program().split_off(2);
         let packet = |bytes: &[(usize, u8)]| {
             let mut packet = vec![0; 60];
             bytes.iter().for_each(|&(at, byte)| packet[at] = byte);
             packet
         };
-        // The places of jumps do not change: those that are left lead forward.
+        // Jump distances are relative and forward, so they stay valid.
         assert!(runs(&program, &packet(&[(0, 0x46), (9, 1), (24, 3), (25, 4)])));
         assert!(!runs(&program, &packet(&[(0, 0x46), (9, 1), (24, 3), (25, 1)])), "a host out of reach");
         assert!(!runs(&program, &packet(&[(0, 0x46), (9, 1), (7, 1), (24, 3), (25, 4)])), "a later fragment");
@@ -391,7 +396,7 @@ mod tests {
                 let address = [10, 0, n >> 2, n.wrapping_mul(37)];
                 let mut packet = frame([2; 6], 0x0800, 23, 6);
                 packet[at4..at4 + 4].copy_from_slice(&address);
-                // A later fragment has the same addresses.
+                // Later fragments have the same addresses.
                 packet[21] = n & 15;
                 packet[23] = if n & 1 == 0 { 6 } else { 17 };
                 assert_eq!(runs(&program, &packet), slice.contains(address.into()), "{address:?}");
@@ -411,7 +416,7 @@ mod tests {
             let subscriber = [10, 0, n, n.wrapping_mul(37)];
             let mut message = frame([2; 6], 0x0800, 23, 1);
             message.resize(100, 0);
-            // One word of options.
+            // An IPv4 header with one word of options.
             message[14] = 0x46;
             message[38..40].copy_from_slice(&[3, 4]);
             message[26..30].copy_from_slice(&[192, 0, 2, 1]);

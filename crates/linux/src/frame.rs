@@ -1,4 +1,4 @@
-//! Between the bytes of a device and a [`Packet`]: link headers, VLAN tags, and the state of the checksum.
+//! Converts between the bytes of a device and a [`Packet`]: link headers, VLAN tags, and the state of the checksum.
 
 use std::ops::Range;
 
@@ -11,19 +11,19 @@ use crate::virtio::{self, VirtioHeader};
 pub(crate) struct Frame<'a> {
     virtio: VirtioHeader,
     link: LinkHeader,
-    /// Where `ip` began in the frame as the kernel numbers it, which does not count a tag that came beside the frame.
+    /// Offset of `ip` in the frame as the kernel counts it, without a tag that came beside the frame.
     ip_start: usize,
     ip: &'a [u8],
 }
 
-/// Why a frame is not forwarded.
+/// Reason why a frame is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameError {
-    /// Longer than any packet that a device should hand over (IPv6 jumbograms).
+    /// The frame is longer than any packet that a device should hand over (IPv6 jumbograms).
     TooLong,
-    /// Too short for its link header, or a virtio header that contradicts the frame.
+    /// The frame is too short for its link header, or the virtio header contradicts it.
     Malformed,
-    /// No memory left for payload.
+    /// No memory is left for the payload.
     PoolExhausted,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct VlanTag {
 }
 
 impl<'a> Frame<'a> {
-    /// Splits what a packet socket delivers: virtio header, Ethernet frame.
+    /// Splits the bytes from a packet socket: virtio header, Ethernet frame.
     pub(crate) fn parse(bytes: &'a [u8], tag: Option<VlanTag>) -> Result<Self, FrameError> {
         let (virtio, frame) = split_virtio(bytes)?;
         let ip_start = link_len(frame).ok_or(FrameError::Malformed)?;
@@ -44,20 +44,20 @@ impl<'a> Frame<'a> {
         Ok(Frame { virtio, link, ip_start, ip })
     }
 
-    /// Splits what a TUN delivers: virtio header, IP packet.
+    /// Splits the bytes from a TUN: virtio header, IP packet.
     pub(crate) fn parse_tun(bytes: &'a [u8]) -> Result<Self, FrameError> {
         let (virtio, ip) = split_virtio(bytes)?;
         Ok(Frame { virtio, link: LinkHeader::default(), ip_start: 0, ip })
     }
 
-    /// The packet, its payload copied to the pool.
+    /// Returns the packet, and copies its payload to the pool.
     pub(crate) fn to_packet(&self, pool: &mut BufferPool) -> Result<Packet, FrameError> {
         let (mut packet, payload) = self.headers()?;
         packet.set_payload(pool.copy_from(&self.ip[payload]).ok_or(FrameError::PoolExhausted)?);
         Ok(packet)
     }
 
-    /// The packet without its payload, and where that is, counted from the IP header.
+    /// Returns the packet without its payload, and the payload's range, counted from the IP header.
     pub(crate) fn headers(&self) -> Result<(Packet, Range<usize>), FrameError> {
         let (mut packet, payload) = if self.link.is_ip() {
             Packet::parse_headers(self.link.bytes(), self.ip)
@@ -73,7 +73,7 @@ impl<'a> Frame<'a> {
         Ok((packet, payload))
     }
 
-    /// Where the IP header is in the bytes that the frame was parsed from.
+    /// Offset of the IP header in the bytes from which the frame was parsed.
     pub(crate) fn ip_at(&self) -> usize {
         virtio::HEADER_LEN + self.ip_start
     }
@@ -95,8 +95,8 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// What to send an opaque packet of `len` bytes, padding left out, with: the virtio header, its positions counted from the network
-    /// header.
+    /// Returns the virtio header for sending an opaque packet of `len` bytes without padding. Its positions count
+    /// from the network header.
     fn offload(&self, len: usize) -> Result<Option<[u8; virtio::HEADER_LEN]>, FrameError> {
         if !self.virtio.needs_checksum() && self.virtio.gso_type == virtio::GSO_NONE {
             return Ok(None);
@@ -115,7 +115,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Writes virtio, link, network and transport header of `packet` to `prefix`; returns their length and the payload.
+/// Writes the virtio, link, network and transport headers of `packet` to `prefix`. Returns their length, and the
+/// payload.
 pub(crate) fn assemble<'a>(packet: &'a Packet, prefix: &mut [u8; PREFIX_MAX]) -> (usize, &'a [u8]) {
     let link = packet.link();
     let headers = packet.header();
@@ -131,7 +132,7 @@ pub(crate) fn assemble<'a>(packet: &'a Packet, prefix: &mut [u8; PREFIX_MAX]) ->
     (end, payload)
 }
 
-/// The virtio header to send `packet` with.
+/// Returns the virtio header with which to send `packet`.
 fn virtio_of(packet: &Packet) -> VirtioHeader {
     let link_len = packet.link().len() as u16;
     let (Some(tcp), Some(tcp_offset)) = (packet.tcp(), packet.tcp_offset()) else {
@@ -159,9 +160,9 @@ fn virtio_of(packet: &Packet) -> VirtioHeader {
     }
 }
 
-/// Where the checksum is in a TCP header (RFC 9293, Section 3.1).
+/// Offset of the checksum in a TCP header (RFC 9293, Section 3.1).
 const TCP_CHECKSUM_OFFSET: u16 = 16;
-/// Bytes of all headers of a packet at most: virtio, Ethernet with two tags, and what a [`Packet`] holds inline.
+/// Largest length of all headers of a packet: virtio, Ethernet with two tags, and the inline headers of a [`Packet`].
 pub(crate) const PREFIX_MAX: usize = 256;
 static ZEROS: [u8; 65_536] = [0; 65_536];
 
@@ -199,7 +200,7 @@ impl LinkHeader {
         &self.bytes[..self.len]
     }
 
-    /// True for IPv4 and IPv6, and where there is no link header: a TUN carries nothing else.
+    /// True for IPv4 and IPv6, and without a link header: a TUN carries nothing else.
     fn is_ip(&self) -> bool {
         match self.bytes().last_chunk() {
             Some(ethertype) => {

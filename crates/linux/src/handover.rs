@@ -1,4 +1,4 @@
-//! What passes from a process to its successor: open descriptors, and a block of memory that nobody can change any more.
+//! Passes open descriptors, and memory that nobody can change any more, from a process to its successor.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read};
@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 
-/// Sends a line, which has no line feed of its own, and descriptors with it.
+/// Sends a line, which must not contain a line feed, together with descriptors.
 pub fn send(stream: &UnixStream, line: &str, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let descriptors: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
     let text = format!("{line}\n");
@@ -23,7 +23,7 @@ pub fn send(stream: &UnixStream, line: &str, descriptors: &[BorrowedFd<'_>]) -> 
         MsgFlags::MSG_NOSIGNAL,
         None,
     )?;
-    // The socket's buffer is empty and far larger.
+    // The socket's buffer is empty and far larger than the text.
     if sent == text.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
@@ -54,7 +54,7 @@ pub fn receive(stream: &UnixStream) -> io::Result<(String, Vec<OwnedFd>)> {
     Ok((line.trim_end().to_owned(), descriptors))
 }
 
-/// Memory with what `write` wrote, sealed.
+/// Returns sealed memory that holds the bytes that `write` wrote.
 pub fn sealed(write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut file =
         File::from(memfd_create(c"paceline-state", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
@@ -63,7 +63,7 @@ pub fn sealed(write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<Fil
     Ok(file)
 }
 
-/// Sealed memory of another process, to be read.
+/// Maps the sealed memory of another process for reading.
 pub fn mapped(descriptor: OwnedFd) -> io::Result<Mmap> {
     let file = File::from(descriptor);
     let found = SealFlag::from_bits_truncate(fcntl(&file, FcntlArg::F_GET_SEALS)?);

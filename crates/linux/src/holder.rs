@@ -1,10 +1,10 @@
-//! Which process has a file open.
+//! Finds the process that has a file open.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
-/// Another than `file` itself, as far as this process may look (proc(5), `/proc/PID/fd`).
+/// Returns a process that has `file` open by another descriptor, if this process may see it (proc(5), `/proc/PID/fd`).
 pub(crate) fn of(file: &File) -> Option<u32> {
     let wanted = file.metadata().ok()?;
     let own = (std::process::id(), file.as_raw_fd().to_string());

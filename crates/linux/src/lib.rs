@@ -1,4 +1,4 @@
-//! Packet I/O, the event loop, netlink and nftables on Linux. What a gateway needs, and nothing of the lab.
+//! Packet I/O, the event loop, netlink and nftables on Linux: all that a gateway needs, without the lab.
 
 pub mod handover;
 pub mod netlink;

@@ -1,5 +1,5 @@
-//! Many packets per system call: `recvmmsg` and `sendmmsg`. A batch is received into blocks of its own, one for each packet. Where the
-//! payload is long, the block's memory and a piece of the payload memory change places, so that nothing long is copied.
+//! Many packets per system call: `recvmmsg` and `sendmmsg`. A batch has a block for each received packet. For a long
+//! payload, the block's memory and a piece of the payload memory are exchanged, so that nothing long is copied.
 
 #![allow(clippy::unnecessary_cast, reason = "lengths and flags have other types with other C libraries")]
 
@@ -22,13 +22,13 @@ pub(crate) struct ReceiveBatch {
     headers: Box<[libc::mmsghdr]>,
 }
 
-// SAFETY: the pointers in `iovecs` and `headers` lead to heap memory that the other fields own, each block's bytes among it. It stays
-// where it is when the value moves.
+// SAFETY: the pointers in `iovecs` and `headers` lead to heap memory that the other fields own, the blocks' bytes
+// included. This memory does not move when the value moves.
 unsafe impl Send for ReceiveBatch {}
 
 impl ReceiveBatch {
-    /// Memory for `capacity` packets of any size. Most of it is never touched, and so costs nothing, on a link without
-    /// super-packets.
+    /// Allocates memory for `capacity` packets of any size. On a link without super-packets most of it is never
+    /// touched, and so costs nothing.
     pub(crate) fn new(capacity: usize) -> Self {
         let capacity = capacity.clamp(1, CAPACITY_MAX);
         let mut blocks: Box<[Block]> = (0..capacity).map(|_| Block::default()).collect();
@@ -52,7 +52,7 @@ impl ReceiveBatch {
         self.headers.len()
     }
 
-    /// Receives what waits, up to the capacity; `Ok(0)` when nothing waits.
+    /// Receives waiting packets, up to the capacity. Returns `Ok(0)` if none wait.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         debug_assert_eq!(self.iovecs.len(), self.headers.len());
         for header in &mut self.headers {
@@ -64,8 +64,8 @@ impl ReceiveBatch {
         }
         let len = self.headers.len() as libc::c_uint;
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-        // SAFETY: the headers point to buffers of the stated lengths that this value owns and that outlive the call: `take` leaves no
-        // pointer to a block's memory behind that it has given away.
+        // SAFETY: the headers point to buffers of the stated lengths, which this value owns and which outlive the
+        // call. When `take` gives a block's memory away, it leaves no pointer to it.
         let count = unsafe {
             libc::recvmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), len, flags as _, ptr::null_mut())
         };
@@ -80,14 +80,15 @@ impl ReceiveBatch {
         }
     }
 
-    /// Packet `index` of the last batch, its payload kept in memory of `pool`. Once only: what was received may be there no longer.
+    /// Returns packet `index` of the last batch, with its payload in memory of `pool`. May be called once for each
+    /// packet, because the block may have other memory afterwards.
     pub(crate) fn take(&mut self, index: usize, pool: &mut BufferPool) -> Result<Packet, FrameError> {
         let frame = self.frame(index)?;
         let ip_at = frame.ip_at();
         let (mut packet, payload) = frame.headers()?;
         let block = &mut self.blocks[index];
         let payload = pool.keep(block, ip_at + payload.start..ip_at + payload.end);
-        // Whether the block has other memory or not, the next packet goes where the block is.
+        // The block may have other memory. The next packet goes to the block's present memory.
         self.iovecs[index].iov_base = block.as_mut_ptr().cast();
         packet.set_payload(payload.ok_or(FrameError::PoolExhausted)?);
         Ok(packet)
@@ -110,7 +111,7 @@ impl ReceiveBatch {
     }
 }
 
-/// The packets of one `sendmmsg`: each a prefix (virtio, link, network and transport header) and a payload.
+/// The packets of one `sendmmsg`. Each is a prefix (virtio, link, network and transport header) and a payload.
 #[derive(Debug)]
 pub(crate) struct SendBatch {
     prefixes: Box<[[u8; PREFIX_MAX]]>,
@@ -152,7 +153,7 @@ impl SendBatch {
             self.iovecs
                 .push(libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() });
         }
-        // Pointers to the vector's elements are taken once it no longer grows.
+        // Take pointers to the vector's elements only after it has stopped growing.
         for pair in self.iovecs.chunks_exact_mut(2) {
             self.headers.push(libc::mmsghdr {
                 msg_hdr: message(pair.as_mut_ptr(), 2, ptr::null_mut(), 0),
@@ -160,8 +161,8 @@ impl SendBatch {
             });
         }
         let len = self.headers.len() as libc::c_uint;
-        // SAFETY: headers and iovecs describe the prefixes, which this value owns, and payloads, which `outbox` keeps
-        // alive and unmoved while it is borrowed; the kernel only reads them.
+        // SAFETY: headers and iovecs describe the prefixes, which this value owns, and the payloads. `outbox` keeps
+        // the payloads alive and unmoved while it is borrowed. The kernel only reads them.
         let count = unsafe {
             libc::sendmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), len, libc::MSG_DONTWAIT as _)
         };
@@ -172,14 +173,14 @@ impl SendBatch {
     }
 }
 
-/// A link header with tags, and the largest IP packet without jumbo payload option.
+/// Virtio header, link header with two tags, and the largest IP packet without the jumbo payload option.
 const _: () = assert!(HEADER_LEN + 22 + 65_535 <= Block::LEN, "a block holds any packet");
 /// The kernel's own limit on messages per call.
 const CAPACITY_MAX: usize = 1024;
-/// A time stamp and the auxiliary data of a packet socket take 72.
+/// A time stamp and the auxiliary data of a packet socket take 72 bytes.
 const CONTROL_BYTES: usize = 128;
 
-/// Control messages begin with a word, so they are aligned as such.
+/// Control messages begin with a word, so the buffer is aligned to one.
 #[derive(Clone, Debug)]
 #[repr(C, align(8))]
 struct ControlBuffer([u8; CONTROL_BYTES]);
@@ -190,7 +191,8 @@ fn message(
     control: *mut libc::c_void,
     control_len: usize,
 ) -> libc::msghdr {
-    // SAFETY: a structure of numbers and pointers, for which zero is a value. With musl it has padding that cannot be named.
+    // SAFETY: a structure of numbers and pointers, for which zero is a value. With musl it has padding fields that
+    // cannot be named.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = iovecs;
     message.msg_iovlen = count as _;
@@ -205,7 +207,7 @@ struct ControlMessage<'a> {
     data: &'a [u8],
 }
 
-/// Walks `cmsghdr`s: length (a word), level and type (32 bits each), data padded to a word.
+/// Walks `cmsghdr`s. Each has a length (a word), level and type (32 bits each), and data padded to a word.
 struct ControlMessages<'a>(&'a [u8]);
 
 impl<'a> Iterator for ControlMessages<'a> {
@@ -228,7 +230,7 @@ fn stamp_ns(message: ControlMessage<'_>) -> Option<u64> {
         return None;
     }
     let (seconds, nanoseconds) = match message.data.len() {
-        // Kernels of 32 bits.
+        // 32-bit kernels.
         8 => {
             let (seconds, rest) = message.data.split_first_chunk()?;
             (i64::from(i32::from_ne_bytes(*seconds)), i64::from(i32::from_ne_bytes(*rest.first_chunk()?)))

@@ -1,17 +1,17 @@
-//! A forwarder that does nothing else: what packet I/O costs without a gateway.
+//! A forwarder without any other work. It shows the cost of packet I/O without a gateway.
 
 use std::collections::VecDeque;
 
 use paceline_wire::{Instant, Node, Packet, PortId};
 
-/// Passes packets between ports 0 and 1 as they come.
+/// Passes packets between ports 0 and 1 in order of arrival.
 #[derive(Debug, Default)]
 pub struct NullForwarder {
     waiting: VecDeque<(PortId, Packet)>,
 }
 
 impl NullForwarder {
-    /// A forwarder with nothing to forward.
+    /// Returns a forwarder with nothing to forward.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,4 +1,4 @@
-//! Offloads of an interface, through the ethtool ioctl.
+//! Offloads of an interface, set with the ethtool ioctl.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,7 +25,7 @@ pub enum Offload {
 }
 
 impl Offload {
-    /// All that join or split segments; with these off a capture shows what a wire would carry.
+    /// All offloads that join or split segments. With these off, a capture shows the packets of a wire.
     pub const SEGMENTATION: [Offload; 3] =
         [Offload::TcpSegmentation, Offload::GenericSegmentation, Offload::GenericReceive];
 
@@ -51,13 +51,13 @@ pub fn set(interface: &str, offloads: &[Offload], on: bool) -> Result<(), System
     Ok(())
 }
 
-/// Whether an offload is on, in the calling thread's network namespace.
+/// True if an offload is on, in the calling thread's network namespace.
 pub fn get(interface: &str, offload: Offload) -> Result<bool, SystemError> {
     let value = exchange(interface, offload.commands().0, 0);
     value.map(|value| value != 0).context(|| format!("read {offload:?} of {interface}"))
 }
 
-/// The name of the driver of an interface, in the calling thread's network namespace.
+/// Returns the name of an interface's driver, in the calling thread's network namespace.
 pub fn driver(interface: &str) -> Result<String, SystemError> {
     let mut info = DriverInfo { command: GET_DRIVER_INFO, text: [0; DRIVER_INFO_LEN] };
     ioctl(interface, (&raw mut info).cast()).context(|| format!("read the driver of {interface}"))?;
@@ -66,7 +66,7 @@ pub fn driver(interface: &str) -> Result<String, SystemError> {
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
 }
 
-/// Whether an interface joins received packets in a way that cannot be undone (LRO); what forwards must not.
+/// True if an interface joins received packets irreversibly (LRO). A forwarder must not use such an interface.
 pub fn joins_for_good(interface: &str) -> Result<bool, SystemError> {
     let flags = exchange(interface, GET_FLAGS, 0).context(|| format!("read the flags of {interface}"))?;
     Ok(flags & FLAG_LRO != 0)
@@ -92,7 +92,7 @@ fn exchange(interface: &str, command: u32, data: u32) -> io::Result<u32> {
     Ok(value.data)
 }
 
-/// `command` points to what the command at its start reads and writes.
+/// `command` points to the structure that the ethtool command at its start reads and writes.
 fn ioctl(interface: &str, command: *mut libc::c_char) -> io::Result<()> {
     let socket: OwnedFd = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     // SAFETY: all-zero bytes are a valid ifreq.
@@ -104,8 +104,8 @@ fn ioctl(interface: &str, command: *mut libc::c_char) -> io::Result<()> {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = command;
-    // SAFETY: the request names an interface and points to the structure of its command; both outlive the call, which writes
-    // nothing else.
+    // SAFETY: the request names an interface and points to the structure of its command. Both outlive the call, which
+    // writes nothing else.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

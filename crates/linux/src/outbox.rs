@@ -1,11 +1,11 @@
-//! Packets on their way out of a port, in order, until the device has taken them.
+//! Packets that leave by a port, in order, until the device has taken them.
 
 use std::collections::VecDeque;
 use std::io;
 
 use paceline_wire::{Checksum, Packet};
 
-/// A bounded queue in front of a device, that knows what to do when the device refuses.
+/// A bounded queue before a device. It decides what to do when the device refuses a packet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     packets: VecDeque<Packet>,
@@ -15,39 +15,39 @@ pub(crate) struct Outbox {
     counters: OutboxCounters,
 }
 
-/// What became of the packets that were to leave by a port.
+/// Counters of the packets that were to leave by a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct OutboxCounters {
-    /// Packets, super-packets among them, that the device took.
+    /// Packets that the device took, super-packets included.
     pub sent_packets: u64,
     /// Their bytes from the IP header on.
     pub sent_ip_bytes: u64,
-    /// Packets dropped because too many waited already.
+    /// Packets dropped because the queue was full.
     pub dropped_full: u64,
     /// Packets dropped because the device refused them.
     pub dropped_refused: u64,
-    /// Super-packets that were cut here because the device would not.
+    /// Super-packets that were cut here because the device does not segment.
     pub segmented: u64,
-    /// Segments that left as a part of a super-packet again.
+    /// Segments that left as part of a rejoined super-packet.
     pub rejoined: u64,
 }
 
 /// How an attempt to send ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// Nothing waits any more.
+    /// The queue is empty.
     All,
-    /// The socket or the device is full, and a device does not say when it no longer is: try again a little later.
+    /// The socket or the device is full. A device does not report when it has room again, so try again a little later.
     Later,
 }
 
 impl Outbox {
-    /// An empty queue. With `rejoins`, segments of one super-packet that wait side by side leave as one.
+    /// Returns an empty queue. With `rejoins`, adjacent segments of one super-packet leave as one packet.
     pub(crate) fn new(rejoins: bool) -> Self {
         Outbox { rejoins, ..Self::default() }
     }
 
-    /// Appends a packet, or drops it if too many wait.
+    /// Appends a packet, or drops it if the queue is full.
     pub(crate) fn push(&mut self, packet: Packet) {
         if self.joins_last(&packet) {
             self.counters.rejoined += 1;
@@ -117,7 +117,7 @@ impl Outbox {
             && self.packets.back_mut().is_some_and(|last| last.join(packet))
     }
 
-    /// Also true for a super-packet whose checksum is not partial: a device can only finish what is unfinished.
+    /// Also true for a super-packet whose checksum is not partial: a device can only complete a partial checksum.
     fn must_cut(&self, packet: &Packet) -> bool {
         packet.gso_size().is_some()
             && (self.segments_itself == Segmentation::Here || packet.checksum() != Checksum::Partial)
@@ -126,7 +126,8 @@ impl Outbox {
     fn congested(&mut self) -> Sent {
         self.refusals += 1;
         let is_super_packet = self.first().is_some_and(|packet| packet.gso_size().is_some());
-        // With PACKET_QDISC_BYPASS a device that cannot segment refuses super-packets with ENOBUFS, for ever.
+        // With PACKET_QDISC_BYPASS, a device that cannot segment refuses super-packets with ENOBUFS, however often
+        // they are tried.
         if is_super_packet && self.refusals > SUPER_PACKET_REFUSALS_MAX {
             self.segment_first();
             return Sent::All;
@@ -157,7 +158,7 @@ impl Outbox {
     }
 }
 
-/// Who cuts super-packets: the device, until it has refused three in a row.
+/// Who segments super-packets: the device, until it has refused three in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Segmentation {
     #[default]
@@ -177,11 +178,11 @@ impl Segmentation {
     }
 }
 
-/// Our choice: a few hundred milliseconds of a fast link, far more than a node should ever hand over at once.
+/// Our choice: a few hundred milliseconds of a fast link. A node should never hand over nearly as much at once.
 const PACKETS_MAX: usize = 16_384;
-/// Our choice: two attempts tell a full ring from a device that never takes super-packets.
+/// Our choice: two refusals distinguish a full ring from a device that never takes super-packets.
 const SUPER_PACKET_REFUSALS_MAX: u32 = 2;
-/// Our choice: some milliseconds of attempts, after which a packet would only delay those behind it.
+/// Our choice: some milliseconds of attempts. After that, the packet would only delay the packets behind it.
 const REFUSALS_MAX: u32 = 20;
 
 #[cfg(test)]
@@ -230,7 +231,7 @@ mod tests {
         for _ in 0..2 {
             crate::testing::tcp_packet(3000, Some(1000)).segments().for_each(|segment| outbox.push(segment));
         }
-        // The second one begins with another sequence number than the first ends with.
+        // The second super-packet does not continue the sequence numbers of the first.
         assert_eq!((outbox.len(), outbox.counters().rejoined), (2, 4));
         let first = outbox.first().unwrap();
         assert_eq!(

@@ -1,5 +1,6 @@
-//! Copies of the ICMP messages about a smaller path MTU that leave by an interface, whether the host forwards or sends them: a routed
-//! gateway, to which only TCP comes, learns of them so, and the kernel's own way with them stays as it is.
+//! Copies of the ICMP messages about a smaller path MTU that leave by an interface, whether the host forwards or
+//! sends them. A routed gateway, which receives only TCP, learns of them in this way. The kernel's own handling of
+//! them does not change.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,12 +13,12 @@ use crate::frame::{Frame, FrameError};
 use crate::sockopt;
 use crate::virtio::HEADER_LEN;
 
-/// A socket that hears them at one interface, of any kind: what it hands over begins with the IP header.
+/// A socket that receives these messages at one interface of any kind. The bytes of a message begin with the IP header.
 #[derive(Debug)]
 pub struct Overheard {
     socket: Socket,
-    /// Each message behind an empty virtio header, which the kernel has for whole frames only: none is longer than its interface
-    /// takes, and their checksums are computed.
+    /// Each message is behind an empty virtio header. The kernel adds this header to whole frames only. No message is
+    /// longer than its interface allows, and all checksums are complete.
     bytes: Box<[u8]>,
     lens: Vec<usize>,
 }
@@ -35,7 +36,7 @@ impl Overheard {
         Ok(Overheard { socket, bytes, lens: Vec::with_capacity(BATCH) })
     }
 
-    /// Reads what waits, up to one batch.
+    /// Reads waiting messages, up to one batch.
     pub(crate) fn receive(&mut self) -> io::Result<usize> {
         self.lens.clear();
         for slot in self.bytes.chunks_exact_mut(SLOT_BYTES) {
@@ -43,7 +44,7 @@ impl Overheard {
                 Ok(len) => self.lens.push(HEADER_LEN + len),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => break,
-                // As when the interface goes down; what was read before counts.
+                // For example, the interface goes down. Messages read before count.
                 Err(_) if !self.lens.is_empty() => break,
                 Err(error) => return Err(error),
             }
@@ -51,12 +52,12 @@ impl Overheard {
         Ok(self.lens.len())
     }
 
-    /// The longest batch.
+    /// The largest number of messages in a batch.
     pub(crate) fn batch(&self) -> usize {
         BATCH
     }
 
-    /// Message `index` of the batch that was read last.
+    /// Returns message `index` of the last batch.
     pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
         let start = index * SLOT_BYTES;
         Frame::parse_tun(&self.bytes[start..start + self.lens[index]])
@@ -69,8 +70,8 @@ impl AsFd for Overheard {
     }
 }
 
-/// Our choice: a window of packets may bring as many messages, all of which say the same.
+/// Our choice: a window of packets may cause as many messages, and all of them say the same.
 const BATCH: usize = 16;
-/// The longest such messages are those of ICMPv6 (RFC 4443, Section 2.4(c): 1,280 bytes); what is longer is cut, and its end is not
-/// needed.
+/// The longest of these messages are those of ICMPv6 (RFC 4443, Section 2.4(c): 1,280 bytes). A longer one is cut.
+/// Its end is not needed.
 const SLOT_BYTES: usize = (HEADER_LEN + 1_280).next_multiple_of(64);

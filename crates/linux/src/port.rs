@@ -1,4 +1,4 @@
-//! A device as the event loop sees it: batches in arrival order, an outbox, counters.
+//! A device for the event loop: batches in order of arrival, an outbox, counters.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,56 +13,56 @@ use crate::outbox::{Outbox, OutboxCounters, Sent};
 use crate::overheard::Overheard;
 use crate::tun::Tun;
 
-/// What packets pass through.
+/// A source and sink of packets.
 #[derive(Debug)]
 pub enum Device {
     /// One interface, one port of the node.
     Packet {
-        /// The port that it is.
+        /// Its port number.
         port: PortId,
         /// Its socket.
         socket: PacketSocket,
     },
-    /// A TUN, both ports of a gateway: the kernel routes either direction through it.
+    /// A TUN device. It is both ports of a gateway: the kernel routes either direction through it.
     Tun {
         /// The device.
         tun: Tun,
-        /// Packets to one of these count as arrived from the servers.
+        /// Packets to one of these prefixes count as arrived from the servers.
         clients: Vec<IpNet>,
         /// The port towards the servers.
         wan: PortId,
         /// The port towards the clients.
         radio: PortId,
     },
-    /// Something to listen to; nothing is sent by it.
+    /// A listener, by which nothing is sent.
     Overheard {
-        /// The port at which the node gets it.
+        /// The port at which the node receives the messages.
         port: PortId,
         /// The listener.
         from: Overheard,
     },
 }
 
-/// What happened at a device so far.
+/// Counters of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PortCounters {
-    /// Packets, super-packets among them, that were handed to the node.
+    /// Packets handed to the node, super-packets included.
     pub received_packets: u64,
     /// Their bytes from the IP header on.
     pub received_ip_bytes: u64,
-    /// Frames dropped because they made no sense.
+    /// Frames dropped because they were malformed.
     pub malformed: u64,
     /// Frames dropped because they were longer than 65,535 bytes.
     pub too_long: u64,
     /// Packets dropped because all payload memory was in use.
     pub pool_exhausted: u64,
-    /// Packets discarded because they had waited since before a lapse.
+    /// Packets discarded because they arrived before the end of a lapse.
     pub stale: u64,
-    /// Errors of receiving that passed, as when an interface goes down.
+    /// Temporary receive errors, for example when an interface goes down.
     pub receive_errors: u64,
     /// Packets that the kernel dropped because they were not read in time.
     pub kernel_drops: u64,
-    /// What left.
+    /// Counters of sent packets.
     pub out: OutboxCounters,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Port {
     outbox: Outbox,
     retry_at: Option<Instant>,
     batch_len: usize,
-    /// The index of the next packet, when it arrived, and when the batch was read.
+    /// Index of the next packet, its arrival time, and the time of the read.
     next: usize,
     next_arrival: Instant,
     now: Instant,
@@ -97,8 +97,8 @@ impl Port {
         }
     }
 
-    /// Reads a batch and returns when its last packet arrived, which is not later than `now`. An error of one packet or of
-    /// the link is counted; one that will not pass is returned.
+    /// Reads a batch. Returns the arrival time of its last packet, which is not later than `now`. Counts an error of
+    /// one packet or of the link, and returns a permanent error.
     pub(crate) fn receive(&mut self, now: Instant) -> io::Result<Option<Instant>> {
         let count = match &mut self.device {
             Device::Packet { socket, .. } => socket.receive(),
@@ -106,8 +106,8 @@ impl Port {
             Device::Overheard { from, .. } => from.receive(),
         };
         self.batch_len = count.or_else(|error| match error.raw_os_error() {
-            // A deleted TUN. A packet socket says the same of an interface that is down and of one that is deleted (ENETDOWN): whether
-            // it works is for the kernel's messages about interfaces to say (`LinkWatch`).
+            // The TUN was deleted. For a packet socket the error (ENETDOWN) is the same for an interface that is down
+            // and one that is deleted. `LinkWatch` distinguishes them by the kernel's messages about interfaces.
             Some(libc::EBADFD | libc::EBADF) => Err(error),
             _ => {
                 self.counters.receive_errors += 1;
@@ -121,12 +121,12 @@ impl Port {
         Ok(Some(self.arrivals.mapped(self.stamp(last), now).max(self.next_arrival)))
     }
 
-    /// When the next packet of the batch arrived; `None` at its end.
+    /// Returns the arrival time of the batch's next packet, or `None` at the end.
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         (self.next < self.batch_len).then_some(self.next_arrival)
     }
 
-    /// The next packet of the batch and the port it came by; `None` when it had to be dropped.
+    /// Returns the next packet of the batch and its port, or `None` if it had to be dropped.
     pub(crate) fn take(&mut self, pool: &mut BufferPool) -> Option<(PortId, Packet)> {
         let (index, arrival) = (self.next, self.next_arrival);
         self.next += 1;
@@ -160,7 +160,7 @@ impl Port {
         }
     }
 
-    /// True at the end of a batch that was as long as it could be.
+    /// True at the end of a batch of the largest possible length.
     pub(crate) fn may_have_more(&self) -> bool {
         let capacity = match &self.device {
             Device::Packet { socket, .. } => socket.batch(),
@@ -183,7 +183,7 @@ impl Port {
         }
     }
 
-    /// What has not left yet, and the port that it is to leave by.
+    /// Returns the packets that have not left yet, with a port to send each of them by.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (PortId, Packet)> {
         let port = match &self.device {
             Device::Packet { port, .. } | Device::Overheard { port, .. } => *port,
@@ -192,12 +192,12 @@ impl Port {
         self.outbox.iter().map(move |packet| (port, packet.clone()))
     }
 
-    /// Packets that arrived before `time` are discarded from here on.
+    /// From here on discards packets that arrived before `time`.
     pub(crate) fn discard_before(&mut self, time: Instant) {
         self.discard_before = time;
     }
 
-    /// True for the ports that this device is.
+    /// True if this device is the port.
     pub(crate) fn is(&self, port: PortId) -> bool {
         match &self.device {
             Device::Packet { port: own, .. } => *own == port,
@@ -206,12 +206,12 @@ impl Port {
         }
     }
 
-    /// Puts a packet behind those that wait.
+    /// Appends a packet to the queue.
     pub(crate) fn push(&mut self, packet: Packet) {
         self.outbox.push(packet);
     }
 
-    /// Sends what waits, unless the device has to be given time first.
+    /// Sends the waiting packets, unless the device needs time first.
     pub(crate) fn flush(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|time| now < time) {
             return;
@@ -220,7 +220,7 @@ impl Port {
             _ if self.outbox.is_empty() => Sent::All,
             Device::Packet { socket, .. } => socket.send(&mut self.outbox),
             Device::Tun { tun, .. } => tun.send(&mut self.outbox),
-            // Nothing is pushed to it.
+            // Nothing is sent by this device.
             Device::Overheard { .. } => Sent::All,
         };
         self.retry_at = match sent {
@@ -229,12 +229,12 @@ impl Port {
         };
     }
 
-    /// When to call `flush` again although nothing was pushed.
+    /// The time at which `flush` is due again even if no packet is pushed.
     pub(crate) fn retry_at(&self) -> Option<Instant> {
         self.retry_at
     }
 
-    /// Goes on counting where another process stopped.
+    /// Continues the counters of another process.
     pub(crate) fn count_from(&mut self, counters: PortCounters) {
         self.outbox.count_from(counters.out);
         if let Device::Packet { socket, .. } = &mut self.device {
@@ -263,5 +263,5 @@ impl AsFd for Port {
     }
 }
 
-/// Our choice: a full ring of a virtual device is emptied in tens of microseconds.
+/// Our choice: a virtual device empties a full ring in tens of microseconds.
 const RETRY_AFTER: Duration = Duration::from_micros(200);

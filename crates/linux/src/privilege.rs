@@ -1,20 +1,21 @@
-//! What a process that forwards packets may do: no more than it needs, whoever started it.
+//! Reduces the privileges of a process that forwards packets to those that it needs, whoever started it.
 
 use std::io;
 
-/// Gives up the privileges of the calling thread, of threads that it starts from here on and of programs that those start, but for
-/// setting up the network (`CAP_NET_ADMIN`), opening packet sockets (`CAP_NET_RAW`) and waking in time (`CAP_SYS_NICE`).
+/// Drops all privileges but three: setting up the network (`CAP_NET_ADMIN`), opening packet sockets (`CAP_NET_RAW`)
+/// and waking in time (`CAP_SYS_NICE`). This holds for the calling thread, for threads that it starts later, and for
+/// programs that those start.
 pub fn drop() -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs()?;
     let held = Capabilities::of_this_thread()?;
-    // As under the unit, whose filter of system calls allows no more of this.
+    // Nothing to drop, as under the systemd unit, whose filter of system calls forbids more.
     if held.permitted() & !KEPT == 0 {
         return Ok(());
     }
     for number in (0..u64::BITS).filter(|number| KEPT >> number & 1 == 0) {
-        // SAFETY: a number, and no memory.
+        // SAFETY: the arguments are numbers; no memory is passed.
         let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(number), 0, 0, 0) };
-        // EINVAL: the kernel knows no more of them.
+        // EINVAL: the kernel knows no more capabilities.
         if result != 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL) {
             return Err(io::Error::last_os_error());
         }
@@ -22,7 +23,8 @@ pub fn drop() -> io::Result<()> {
     held.kept().set_on_this_thread()
 }
 
-/// `struct __user_cap_data_struct` twice: the low and the high half of effective, permitted and inheritable ones.
+/// Two `struct __user_cap_data_struct`: the low and the high half of the effective, permitted and inheritable
+/// capabilities.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Capabilities([[u32; 3]; 2]);
@@ -38,7 +40,7 @@ impl Capabilities {
     fn of_this_thread() -> io::Result<Self> {
         let mut held = Capabilities::default();
         let mut header = HEADER;
-        // SAFETY: both are laid out as capget(2) has them for this version, and outlive the call.
+        // SAFETY: both structures have the layout of capget(2) for this version, and outlive the call.
         let result = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, &raw mut held) };
         if result == 0 { Ok(held) } else { Err(io::Error::last_os_error()) }
     }
@@ -59,15 +61,15 @@ impl Capabilities {
 
     fn set_on_this_thread(self) -> io::Result<()> {
         let mut header = HEADER;
-        // SAFETY: both are laid out as capset(2) has them for this version, and outlive the call.
+        // SAFETY: both structures have the layout of capset(2) for this version, and outlive the call.
         let result = unsafe { libc::syscall(libc::SYS_capset, &raw mut header, &raw const self) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 
-/// `_LINUX_CAPABILITY_VERSION_3`; zero is the calling thread.
+/// `_LINUX_CAPABILITY_VERSION_3`. Thread zero is the calling thread.
 const HEADER: Header = Header { version: 0x2008_0522, thread: 0 };
-/// CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_NICE: the numbers of `linux/capability.h`.
+/// CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_NICE, with the numbers of `linux/capability.h`.
 const KEPT: u64 = 1 << 12 | 1 << 13 | 1 << 23;
 
 #[cfg(test)]
@@ -76,10 +78,10 @@ mod tests {
 
     #[test]
     fn a_thread_keeps_what_it_needs_and_gains_nothing() {
-        // On a thread of its own: others of this process go on as they were.
+        // A separate thread, so that the other threads of this process keep their privileges.
         let status = std::thread::spawn(|| {
             drop().unwrap();
-            // A second time there is nothing left to drop.
+            // The second call has nothing to drop.
             drop().unwrap();
             std::fs::read_to_string("/proc/thread-self/status").unwrap()
         });

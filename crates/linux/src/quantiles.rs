@@ -3,47 +3,47 @@
 use hdrhistogram::Histogram;
 use paceline_wire::Duration;
 
-/// Times seen, as a histogram.
+/// A histogram of recorded times.
 #[derive(Clone, Debug)]
 pub struct Quantiles {
     histogram: Histogram<u64>,
 }
 
 impl Quantiles {
-    /// Nothing seen yet.
+    /// Returns an empty histogram.
     pub fn new() -> Self {
         #[expect(clippy::expect_used, reason = "the bounds are constants within those of the crate")]
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("valid bounds");
         Quantiles { histogram }
     }
 
-    /// Adds one; longer than ten minutes counts as ten minutes.
+    /// Records a time. A time above ten minutes counts as ten minutes.
     pub fn record(&mut self, time: Duration) {
         self.histogram.saturating_record(time.as_nanos());
     }
 
-    /// Adds all of `other`.
+    /// Adds all times of `other`.
     pub fn merge(&mut self, other: &Quantiles) {
-        // The bounds are the same, so it always fits.
+        // The bounds are the same, so this cannot fail.
         let _ = self.histogram.add(&other.histogram);
     }
 
-    /// The time that a fraction of 0 to 1 does not exceed; zero when nothing was seen.
+    /// Returns the time that a fraction (0 to 1) of all times does not exceed. Zero without times.
     pub fn quantile(&self, fraction: f64) -> Duration {
         Duration::from_nanos(self.histogram.value_at_quantile(fraction))
     }
 
-    /// The mean, zero when nothing was seen.
+    /// Returns the mean. Zero without times.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.histogram.mean() as u64)
     }
 
-    /// The longest.
+    /// Returns the longest time.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.histogram.max())
     }
 
-    /// How many were seen.
+    /// Returns the number of recorded times.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }

@@ -1,7 +1,8 @@
-//! Which system calls a process may make that forwards packets: what its threads use, and those of its successor.
+//! The system calls that a forwarding process may make: those that its threads and its successor use.
 //!
-//! A list of what is allowed. Whatever else is tried, by somebody who has got hold of the process, ends it: first it says which call that was,
-//! and who started it sees the signal (SIGSYS). The kernel then forwards, as after any other end.
+//! This is a list of allowed calls. Any other call, by somebody who took over the process, ends the process. The
+//! process first reports the number of the call. Its parent sees the signal (SIGSYS). Then the kernel forwards, as
+//! after any other end.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,16 +13,17 @@ use seccompiler::{
     apply_filter_all_threads,
 };
 
-/// From here on no thread of this process makes another system call than those listed, nor does a program that it starts. Needs
-/// [`privilege::drop`](crate::privilege::drop) before, as programs with more privileges must not inherit a filter.
+/// Restricts all threads of this process, and the programs that they start, to the listed system calls. Call
+/// [`privilege::drop`](crate::privilege::drop) before, because programs with more privileges must not inherit a
+/// filter.
 ///
 /// # Errors
-/// The kernel has no such filters, or there is none for this processor; then there is none.
+/// The kernel does not support these filters, or there is none for this processor. No filter is then installed.
 pub fn restrict() -> io::Result<()> {
     let program = program().map_err(io::Error::other)?;
     let tell = SigHandler::SigAction(tell);
     let action = SigAction::new(tell, SaFlags::SA_SIGINFO, SigSet::empty());
-    // SAFETY: the handler uses what a handler may (signal-safety(7)): write, signal, raise, and memory of its own.
+    // SAFETY: the handler uses only what signal-safety(7) allows: write, signal, raise, and its own memory.
     unsafe { sigaction(Signal::SIGSYS, &action) }?;
     apply_filter_all_threads(&program).map_err(io::Error::other)
 }
@@ -39,9 +41,10 @@ fn program() -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, SeccompAction::Trap, SeccompAction::Allow, arch)?.try_into()
 }
 
-/// Says which system call it was, and ends the process by the signal.
+/// Reports the number of the system call, and ends the process by the signal.
 extern "C" fn tell(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel fills in this much of the structure for SIGSYS (sigaction(2)); the layout is that of `asm-generic/siginfo.h`.
+    // SAFETY: for SIGSYS the kernel fills in this part of the structure (sigaction(2)). The layout is that of
+    // `asm-generic/siginfo.h`.
     let number = unsafe { info.cast::<u8>().add(SYSCALL_AT).cast::<i32>().read_unaligned() };
     let mut text = *b"stops: it made a system call that is not allowed, number         \n";
     let mut rest = number.unsigned_abs();
@@ -49,22 +52,23 @@ extern "C" fn tell(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_v
         text[place] = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
-    // SAFETY: the bytes outlive the call; of its outcome there is nothing to make.
+    // SAFETY: the bytes outlive the call. Its result is ignored, because nothing can be done about an error.
     let _ = unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: no handler at all.
+    // SAFETY: the default action has no handler.
     let _ = unsafe { sigaction(Signal::SIGSYS, &default) };
     let _ = raise(Signal::SIGSYS);
 }
 
-/// Of `si_syscall` in `siginfo_t` on machines of 64 bits: three numbers, room for alignment, and the address of the instruction before it.
+/// Offset of `si_syscall` in `siginfo_t` on 64-bit machines. Before it are three numbers, padding, and the address of
+/// the instruction.
 const SYSCALL_AT: usize = 24;
 
-/// What sockets are of: control and metrics, netlink, packets.
+/// Socket families: for control and metrics, netlink, and packets.
 const FAMILIES: [i32; 5] = [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_INET, libc::AF_INET6];
 
 const ALLOWED: &[i64] = &[
-    // Packets, and whoever asks.
+    // Packets, control clients and metrics clients.
     libc::SYS_recvmmsg,
     libc::SYS_sendmmsg,
     libc::SYS_recvmsg,
@@ -177,11 +181,11 @@ const ALLOWED: &[i64] = &[
     libc::SYS_rt_sigpending,
     libc::SYS_sigaltstack,
     libc::SYS_tgkill,
-    // What musl's `raise` makes.
+    // Used by musl's `raise`.
     libc::SYS_tkill,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // A successor or workers: starting them, what they do as they start, and how they end. `seccomp` adds filters and takes none away.
+    // Successor and workers: their start, their first steps, and their end. `seccomp` adds filters and removes none.
     libc::SYS_execve,
     libc::SYS_kill,
     libc::SYS_wait4,
@@ -196,7 +200,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_setpgid,
 ];
 
-/// What other processors have under newer names only.
+/// System calls that other processors have under newer names only.
 #[cfg(target_arch = "x86_64")]
 const ALLOWED_HERE: &[i64] = &[
     libc::SYS_arch_prctl,
@@ -230,7 +234,8 @@ mod tests {
 
     const TRIES: &str = "PACELINE_SECCOMP_TRIES";
 
-    /// What a process does that has restricted itself: this test program once more, as no thread can take a filter off.
+    /// Returns the result of a process that has restricted itself. It is a second run of this test program, because
+    /// no thread can remove a filter.
     fn tried(what: &str) -> Output {
         let program = std::env::current_exe().unwrap();
         let test = ["seccomp::tests::a_restricted_process", "--exact", "--ignored", "--nocapture"];
@@ -243,10 +248,10 @@ mod tests {
         crate::privilege::drop().unwrap();
         restrict().unwrap();
         match std::env::var(TRIES).unwrap_or_default().as_str() {
-            // SAFETY: numbers only, and the call is refused.
+            // SAFETY: the arguments are numbers only, and the call is refused.
             "ptrace" => drop(unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) }),
             "unshare" => drop(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER)),
-            // SAFETY: a new descriptor, or none.
+            // SAFETY: the call returns a new descriptor, or none.
             "vsock" => drop(unsafe { libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0) }),
             _ => {
                 let sockets = std::net::UdpSocket::bind("127.0.0.1:0").is_ok();

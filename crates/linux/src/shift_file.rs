@@ -1,8 +1,8 @@
-//! Window shifts of rescaled flows, kept outside the process so that a restarted gateway can go on rescaling; and split flows,
-//! which it has to end.
+//! Window shifts of rescaled flows, and the list of split flows, outside the process. With them a restarted gateway
+//! continues to rescale, and ends the split flows.
 //!
-//! A file of fixed size, mapped into memory: what was stored before a `kill -9` is there afterwards. Records are found by
-//! hashing, within a few places. A record that was being written when the process died fails its checksum and is not there.
+//! A file of fixed size, mapped into memory. Stored records survive a `kill -9`. Hashing finds a record within a few
+//! places. A record that was half written when the process died fails its checksum, and counts as absent.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -23,7 +23,7 @@ use crate::fallback::Fallback;
 use crate::holder;
 use crate::system_error::{Context, SystemError};
 
-/// How often the lock is tried, and the wait between two tries ([`lock_soon`]).
+/// Number of tries for the lock, and the wait between two tries ([`lock_soon`]).
 const LOCK_TRIES: u32 = 20;
 const LOCK_WAIT: Duration = Duration::from_millis(10);
 
@@ -36,22 +36,23 @@ pub struct ShiftFile {
     live: usize,
     capacity: usize,
     generation: u64,
-    /// Keeps other gateways from the file.
+    /// The lock on this file keeps other gateways from it.
     file: File,
 }
 
-/// There is no room for another flow; it must then not be rescaled, or it would break when the gateway restarts.
+/// There is no room for another flow. The gateway must not rescale it, because the flow would break when the gateway
+/// restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
 impl ShiftFile {
-    /// Where the gateway called `name` keeps its file.
+    /// Returns the path of the file of the gateway `name`.
     pub fn default_path(name: &str) -> PathBuf {
         Path::new("/run/paceline").join(format!("{name}.flows"))
     }
 
-    /// Opens the file, or makes it, with room for `capacity` flows. Flows of an earlier process are kept, whatever the
-    /// capacity was then; what cannot be read as a flow is forgotten.
+    /// Opens the file with room for `capacity` flows, or creates it. Keeps the flows of an earlier process, also if
+    /// its capacity was another. Discards records that are no flows.
     pub fn open(path: &Path, capacity: usize) -> Result<ShiftFile, SystemError> {
         let what = || format!("open the flow file {}", path.display());
         let capacity = capacity.clamp(1, CAPACITY_MAX);
@@ -64,7 +65,8 @@ impl ShiftFile {
         ShiftFile::over(file, header, flows, capacity, places).context(what)
     }
 
-    /// The file that another process has open, and its lock. Its size stays, so that the other may go on as well.
+    /// Takes over the file that another process has open, with its lock. The file keeps its size, so that the other
+    /// process can continue as well.
     pub fn adopt(descriptor: OwnedFd, capacity: usize) -> Result<ShiftFile, SystemError> {
         let what = || "take over the flow file".to_owned();
         let mut file = File::from(descriptor);
@@ -76,7 +78,7 @@ impl ShiftFile {
         ShiftFile::over(file, header, flows, capacity.clamp(1, places / 2), places).context(what)
     }
 
-    /// Another descriptor of the file: for [`ShiftFile::adopt`].
+    /// Returns another descriptor of the file, for [`ShiftFile::adopt`].
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         self.file.as_fd().try_clone_to_owned()
     }
@@ -96,22 +98,24 @@ impl ShiftFile {
         if rebuilt {
             lay_out(&file, seed, places)?;
         }
-        // SAFETY: the file stays as long as the mapping is (no other process shortens it: it is locked, and readable and
-        // writable by root alone), its pages are allocated, and all access is by plain bytes, of which any value is valid.
+        // SAFETY: the file's size stays for the life of the mapping. No other process shortens it: it is locked, and
+        // only root can read and write it. Its pages are allocated. All access is by plain bytes, of which any value
+        // is valid.
         let map = unsafe { MmapMut::map_mut(&file) }?;
         let live = if rebuilt { 0 } else { flows.len() };
         let mut this = ShiftFile { map, seed, places, live, capacity, generation: 0, file };
         this.generation = this.newest_generation();
         if rebuilt {
             for (key, fallback) in flows {
-                // More flows than there is room for now: the rest is forgotten.
+                // Flows beyond the present capacity are discarded.
                 let _ = this.insert(key, fallback);
             }
         }
         Ok(this)
     }
 
-    /// Stores what is to become of a flow (client to server), in place of older words. When this returns it survives the process.
+    /// Stores the treatment of a flow (client to server), in place of an older one. After the return, it survives the
+    /// process.
     pub fn insert(&mut self, key: FlowKey, fallback: impl Into<Fallback>) -> Result<(), Full> {
         let found = self.find(&key);
         let place = match found {
@@ -122,14 +126,14 @@ impl ShiftFile {
             }
             Found::Free(_) | Found::Nothing => return Err(Full),
         };
-        // What a foreign file says may be anything.
+        // A foreign file may contain any number.
         self.generation = self.generation.saturating_add(1);
         let record = encode(&key, fallback.into(), self.generation);
         self.record_mut(place).copy_from_slice(&record);
         Ok(())
     }
 
-    /// Forgets a flow; false if it was not there.
+    /// Removes a flow. False if it was not stored.
     pub fn remove(&mut self, key: &FlowKey) -> bool {
         let Found::Live(place) = self.find(key) else { return false };
         self.record_mut(place).fill(0);
@@ -137,7 +141,7 @@ impl ShiftFile {
         true
     }
 
-    /// All flows, in no order.
+    /// Returns all flows, in no particular order.
     pub fn load(&self) -> Vec<(FlowKey, Fallback)> {
         self.map[HEADER_BYTES..].chunks_exact(RECORD_BYTES).filter_map(decode).collect()
     }
@@ -147,12 +151,12 @@ impl ShiftFile {
         self.live
     }
 
-    /// No flow is stored.
+    /// True if no flow is stored.
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
 
-    /// Looks at the few places where the flow may be.
+    /// Searches the few places that the flow may have.
     fn find(&self, key: &FlowKey) -> Found {
         let first = hash(self.seed, key) as usize;
         let wanted = key_bytes(key);
@@ -170,7 +174,7 @@ impl ShiftFile {
         free.map_or(Found::Nothing, Found::Free)
     }
 
-    /// Counts on where an earlier process stopped.
+    /// Returns the newest generation of an earlier process, from which this one continues.
     fn newest_generation(&self) -> u64 {
         let whole = self.map[HEADER_BYTES..].chunks_exact(RECORD_BYTES).filter(|record| is_whole(record));
         whole.filter_map(|record| record[56..64].try_into().ok().map(u64::from_le_bytes)).max().unwrap_or(0)
@@ -218,8 +222,9 @@ fn open_locked(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A process that a gateway has forked has all of its descriptors, and so its lock, until it executes another program (flock(2)): for a moment
-/// after the gateway's end. Our choice of how long: on a loaded machine such a process waits for its turn.
+/// A process forked by a gateway holds all its descriptors, and so its lock, until it executes another program
+/// (flock(2)). So the lock may outlast the gateway for a moment. Our choice of the total wait, 200 ms: on a loaded
+/// machine such a process waits for its turn.
 fn lock_soon(file: &File, mut wait: impl FnMut()) -> io::Result<()> {
     for _ in 0..LOCK_TRIES {
         if lock(file).is_ok() {
@@ -230,15 +235,15 @@ fn lock_soon(file: &File, mut wait: impl FnMut()) -> io::Result<()> {
     lock(file)
 }
 
-/// Until the last descriptor of the open file is closed, in whatever process: a process that ends does not unlock what its successor
-/// has, and none unlocks it by hand.
+/// Locks the file until the last descriptor of the open file is closed, in any process. A process that ends does not
+/// release the lock of its successor. No process unlocks explicitly.
 fn lock(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open for as long as `file` is borrowed; the call takes no pointers.
     let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The header, if there is a valid one, and the flows behind it.
+/// Returns the header, if it is valid, and the flows behind it.
 fn read_all(file: &File) -> io::Result<(Option<Header>, Flows)> {
     let length = file.metadata()?.len();
     if length > (HEADER_BYTES + 2 * PLACES_MAX * RECORD_BYTES) as u64 {
@@ -261,7 +266,7 @@ fn read_all(file: &File) -> io::Result<(Option<Header>, Flows)> {
     Ok((Some(Header { seed: word(8), places }), flows))
 }
 
-/// Gives the file its size, with all memory taken at once: an error here is better than a signal at some later write.
+/// Sets the size of the file, and allocates all of its memory. An error here is better than a signal at a later write.
 fn lay_out(file: &File, seed: u64, places: usize) -> io::Result<()> {
     let length = HEADER_BYTES + places * RECORD_BYTES;
     file.set_len(0)?;
@@ -274,7 +279,8 @@ fn lay_out(file: &File, seed: u64, places: usize) -> io::Result<()> {
     (&mut &*file).write_all(&header)
 }
 
-/// Checksum (4 bytes), state, client's, shown and server's shift, whether added or split, padding, ports, addresses, generation.
+/// Checksum (4 bytes), state, shifts of client, shown and server, option added or flow split, padding, ports,
+/// addresses, generation.
 fn encode(key: &FlowKey, fallback: Fallback, generation: u64) -> [u8; RECORD_BYTES] {
     let mut record = [0; RECORD_BYTES];
     record[4] = STATE_LIVE;
@@ -326,7 +332,7 @@ fn key_bytes(key: &FlowKey) -> [u8; KEY_BYTES] {
     bytes
 }
 
-/// Puts the checksums of a file's header and records right: for tests, which would hardly ever hit one.
+/// Makes the checksums of a file's header and records valid. Random test data would hardly ever have valid ones.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn seal(bytes: &mut [u8]) {
     let Some((header, records)) = bytes.split_at_mut_checked(HEADER_BYTES) else { return };
@@ -346,12 +352,12 @@ fn is_whole(record: &[u8]) -> bool {
     record[4] == STATE_LIVE && record[..4] == checksum(&record[4..]).to_le_bytes()
 }
 
-/// FNV-1a: a guard against records that were half written, not against attackers, who cannot write the file.
+/// FNV-1a. It detects half-written records. It need not resist attackers, who cannot write the file.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Mixed with a secret seed, so that nobody can choose ports that all meet in one place.
+/// Mixes in a secret seed, so that nobody can choose ports that all hash to one place.
 fn hash(seed: u64, key: &FlowKey) -> u64 {
     key_bytes(key).chunks_exact(8).fold(seed, |state, word| {
         let word = word.try_into().map_or(0, u64::from_le_bytes);
@@ -366,9 +372,10 @@ const RECORD_BYTES: usize = 64;
 const KEY_BYTES: usize = 40;
 const KEY: std::ops::Range<usize> = 12..12 + KEY_BYTES;
 const STATE_LIVE: u8 = 1;
-/// In place of whether the option was added.
+/// Value of the option byte of a split flow.
 const SPLIT: u8 = 2;
-/// Places that a flow may be in. Half of all places are free, but not evenly: with 32, one of about 60 files of 30,000 flows had no place for one.
+/// The number of places that a flow may have. Half of all places are free, but unevenly: with 32, one of about 60
+/// files of 30,000 flows had no place for a flow.
 const WINDOW: usize = 128;
 const PLACES_MIN: usize = 32;
 /// More flows than one gateway serves.

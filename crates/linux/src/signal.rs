@@ -15,7 +15,8 @@ pub struct Termination {
 }
 
 impl Termination {
-    /// Blocks the signals in the calling thread and in those that it starts from here on; call it before there are others.
+    /// Blocks the signals in the calling thread and in threads that it starts later. Must be called before other
+    /// threads exist.
     pub fn block() -> io::Result<Self> {
         let mut signals = SigSet::empty();
         for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR2] {
@@ -27,7 +28,7 @@ impl Termination {
         })
     }
 
-    /// The signal that arrived, if one did.
+    /// Returns the signal that arrived, if any.
     pub fn received(&self) -> Option<i32> {
         let info = self.fd.read_signal().ok()??;
         Some(info.ssi_signo as i32)
@@ -52,9 +53,9 @@ impl StopHandle {
         Ok(StopHandle { fd: Arc::new(EventFd::from_value_and_flags(0, flags)?) })
     }
 
-    /// Asks the loop to end; it does so within a turn. May be called more than once.
+    /// Asks the loop to end. It ends within a turn. May be called more than once.
     pub fn stop(&self) {
-        // The only error is a counter that would overflow: then it was asked already.
+        // The only error is an overflow of the counter: the loop was already asked to end.
         let _ = self.fd.write(1);
     }
 }

@@ -1,35 +1,35 @@
-//! Which subscribers fall to one worker of several.
+//! Division of subscribers among several workers.
 //!
-//! A subscriber belongs to a bucket, by the low bits of the prefix that names it, and each worker has some of the buckets. The
-//! packet filter of a worker's sockets and its nftables rule compute the same from the same bytes, and have no more in common
-//! than loading four bytes and masking them: so it is no hash. That serves as well where prefixes are handed out one after
-//! the other, and badly where all of them end in the same bits: then the prefix that names a subscriber is said too long.
+//! The low bits of a subscriber's prefix select a bucket, and each worker has some of the buckets. The packet filter
+//! of a worker's sockets and its nftables rule compute the same from the same bytes. Both can only load four bytes
+//! and mask them, so it is no hash. This works well if prefixes are assigned one after another. It works badly if all
+//! prefixes end in the same bits: then the configured prefix length is too long.
 
 use std::net::IpAddr;
 
-/// A worker's part of the subscribers.
+/// One worker's part of the subscribers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Which worker, from 0.
+    /// Index of the worker, from 0.
     pub index: u32,
-    /// How many there are, at most [`Slice::WORKERS_MAX`].
+    /// The number of workers, at most [`Slice::WORKERS_MAX`].
     pub of: u32,
-    /// Bits of an IPv4 address that name a subscriber, at least 8.
+    /// Prefix length of a subscriber in IPv4, at least 8.
     pub prefix_v4: u8,
-    /// The same of an IPv6 address.
+    /// Prefix length of a subscriber in IPv6, at least 8.
     pub prefix_v6: u8,
 }
 
 /// Which address of a packet is the subscriber's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// It comes from the servers.
+    /// For packets from the servers.
     Destination,
-    /// It comes from the subscribers.
+    /// For packets from the subscribers.
     Source,
 }
 
-/// Where the bits of a bucket are in an address: in the word at this byte, above so many others.
+/// Place of a bucket's bits in an address: byte offset of the word, and the number of lower bits in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) offset: u32,
@@ -39,10 +39,10 @@ pub(crate) struct Place {
 impl Slice {
     /// Our choice: more than a machine needs, and few enough that each has several buckets.
     pub const WORKERS_MAX: u32 = 16;
-    /// A power of two; our choice: with 3 workers of 64 buckets the shares differ by 5 %.
+    /// Number of buckets, a power of two. Our choice: with 3 workers and 64 buckets the shares differ by 5 %.
     pub(crate) const BUCKETS: u32 = 64;
 
-    /// The packets of the subscriber with this address are in it.
+    /// True if the subscriber with this address belongs to the slice.
     pub fn contains(&self, subscriber: IpAddr) -> bool {
         let (place, word) = match subscriber {
             IpAddr::V4(address) => (self.place(false), address.to_bits()),
@@ -62,7 +62,7 @@ impl Slice {
         Place { offset: end - 4, shift: end * 8 - prefix }
     }
 
-    /// The words that belong to it, as they are in a packet, once [`mask`](Self::mask) was applied.
+    /// Returns the slice's words as they are in a packet after [`mask`](Self::mask).
     pub(crate) fn words(&self, ipv6: bool) -> impl Iterator<Item = [u8; 4]> + use<> {
         let (Slice { index, of, .. }, shift) = (*self, self.place(ipv6).shift);
         (0..Slice::BUCKETS)
@@ -70,7 +70,7 @@ impl Slice {
             .map(move |b| (b << shift).to_be_bytes())
     }
 
-    /// The bits of the bucket in a packet's word.
+    /// Returns the mask of the bucket's bits in a packet's word.
     pub(crate) fn mask(&self, ipv6: bool) -> [u8; 4] {
         ((Slice::BUCKETS - 1) << self.place(ipv6).shift).to_be_bytes()
     }

@@ -7,10 +7,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use paceline_wire::Rate;
 use socket2::Socket;
 
-/// Plain data that the kernel reads or fills as an option: any bytes are a valid value.
+/// Plain data that the kernel reads or fills as an option. Any bytes are a valid value.
 ///
 /// # Safety
-/// The type has no padding that matters, no pointers, and every bit pattern is valid.
+/// The type has no relevant padding and no pointers, and every bit pattern is valid.
 pub(crate) unsafe trait OptionValue: Copy {}
 
 // SAFETY: an integer.
@@ -44,25 +44,25 @@ pub(crate) fn get<T: OptionValue>(socket: &impl AsFd, level: i32, name: i32) -> 
     Ok(unsafe { value.assume_init() })
 }
 
-/// The kernel paces the connection at no more than this rate (`SO_MAX_PACING_RATE`, tcp(7); at most 34 Gbit/s).
+/// Limits the rate at which the kernel paces the connection (`SO_MAX_PACING_RATE`, tcp(7); at most 34 Gbit/s).
 pub fn set_max_pacing_rate(socket: &impl AsFd, rate: Rate) -> io::Result<()> {
-    // The kernel takes four bytes for an unsigned number, and all ones for none.
+    // The kernel takes four bytes as an unsigned number. All ones mean no limit.
     let bytes_per_sec = u32::try_from(rate.as_bytes_per_sec()).unwrap_or(u32::MAX);
     set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes_per_sec as i32)
 }
 
-/// Sets a socket option that is one number.
+/// Sets a socket option whose value is one number.
 ///
 /// # Errors
-/// The kernel does not know it, or refuses the value.
+/// The kernel does not know the option, or refuses the value.
 pub fn set_option(socket: &impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     set(socket, level, name, value)
 }
 
-/// `struct tcp_info` of a connection, as far as this kernel fills it. It only ever grows at the end.
+/// Returns `struct tcp_info` of a connection, and the length that this kernel fills. New kernels only append fields.
 ///
 /// # Errors
-/// Not a TCP socket.
+/// The socket is not a TCP socket.
 pub fn tcp_info(socket: &impl AsFd) -> io::Result<([u8; 256], usize)> {
     let mut bytes = [0u8; 256];
     let mut length = bytes.len() as libc::socklen_t;
@@ -79,7 +79,7 @@ pub fn tcp_info(socket: &impl AsFd) -> io::Result<([u8; 256], usize)> {
     if result == 0 { Ok((bytes, length as usize)) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Sets the sizes of both buffers, beyond the system's limits where that is permitted.
+/// Sets the sizes of both buffers, beyond the system's limits if permitted.
 pub(crate) fn set_buffers(socket: &Socket, receive_bytes: usize, send_bytes: usize) -> io::Result<()> {
     // The kernel doubles the value.
     let half = |bytes: usize| i32::try_from(bytes / 2).unwrap_or(i32::MAX);

@@ -17,8 +17,8 @@ pub fn get(name: &str) -> Result<String, SystemError> {
     fs::read_to_string(path_of(name)).map(|text| text.trim().to_owned()).context(|| format!("read {name}"))
 }
 
-/// Lets sockets of every namespace choose these congestion controls. The list of what processes without privilege may use
-/// belongs to the machine, not to a namespace; names that it lacks are added, nothing is taken out.
+/// Lets sockets of every namespace choose these congestion controls. The list of controls for processes without
+/// privilege belongs to the machine, not to a namespace. Missing names are added, and none is removed.
 pub fn allow_congestion_controls(names: &[&str]) -> Result<(), SystemError> {
     let allowed = get(ALLOWED)?;
     let missing: Vec<_> =
@@ -31,7 +31,7 @@ pub fn allow_congestion_controls(names: &[&str]) -> Result<(), SystemError> {
     set(ALLOWED, list.trim())
 }
 
-/// An interface name may hold dots, so only names without slashes have their dots turned.
+/// Replaces dots by slashes only in names without slashes, because an interface name may contain dots.
 fn path_of(name: &str) -> PathBuf {
     let relative = if name.contains('/') { name.to_owned() } else { name.replace('.', "/") };
     PathBuf::from("/proc/sys").join(relative)

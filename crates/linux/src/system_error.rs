@@ -1,9 +1,9 @@
-//! What the kernel refused, and what to do about it.
+//! Errors of system calls, with advice.
 
 use std::fmt;
 use std::io;
 
-/// A failed system call, with the action that it was part of.
+/// A failed system call, and the action to which it belongs.
 #[derive(Debug)]
 pub struct SystemError {
     action: String,
@@ -11,17 +11,17 @@ pub struct SystemError {
 }
 
 impl SystemError {
-    /// `action` completes the sentence "cannot ...".
+    /// Creates an error. `action` completes the sentence "cannot ...".
     pub fn new(action: impl Into<String>, source: impl Into<io::Error>) -> Self {
         SystemError { action: action.into(), source: source.into() }
     }
 
-    /// The last error of the C library in this thread.
+    /// Returns the last error of the C library in this thread.
     pub fn last(action: impl Into<String>) -> Self {
         Self::new(action, io::Error::last_os_error())
     }
 
-    /// True if root would have been allowed it.
+    /// True if root would have had the permission.
     pub fn is_permission(&self) -> bool {
         matches!(self.source.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EROFS))
     }
@@ -48,12 +48,12 @@ impl std::error::Error for SystemError {
     }
 }
 
-/// Names the action of a result that carries only an error number.
+/// Adds the action to a result that has only an error number.
 pub trait Context<T> {
-    /// With the action that failed, which completes the sentence "cannot ...".
+    /// Adds the failed action, which completes the sentence "cannot ...".
     ///
     /// # Errors
-    /// The same, named.
+    /// The original error, with the action.
     fn context(self, action: impl FnOnce() -> String) -> Result<T, SystemError>;
 }
 

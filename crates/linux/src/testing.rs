@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use paceline_wire::{FlowKey, Packet, Payload, TcpRepr};
 
-/// A TCP segment with `len` bytes; a super-packet when there is a `gso_size`.
+/// Returns a TCP segment with `len` bytes. With a `gso_size` it is a super-packet.
 pub(crate) fn tcp_packet(len: usize, gso_size: Option<u16>) -> Packet {
     let key = FlowKey::new(SocketAddr::from(([10, 0, 0, 1], 80)), SocketAddr::from(([10, 0, 1, 1], 4000)));
     let payload = Payload::from(vec![7; len]);

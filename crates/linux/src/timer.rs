@@ -10,7 +10,7 @@ use paceline_wire::Instant;
 
 /// A timer on `CLOCK_MONOTONIC` that makes a descriptor readable.
 ///
-/// It must be watched edge-triggered: it is never read, because arming it again resets it.
+/// It must be watched edge-triggered. It is never read, because arming it again resets it.
 #[derive(Debug)]
 pub struct Timer {
     fd: TimerFd,
@@ -18,28 +18,28 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// A timer that is not armed.
+    /// Returns a timer that is not armed.
     pub fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         Ok(Timer { fd: TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?, armed: None })
     }
 
-    /// Sees to it that the timer fires at `deadline` or before.
+    /// Makes sure that the timer fires at `deadline` or earlier.
     ///
-    /// A timer armed for an earlier time stays: deadlines mostly move later with every packet, and waking once in vain
-    /// costs less than a system call for each.
+    /// A timer that is armed for an earlier time is not changed. Most deadlines move later with every packet. One
+    /// wakeup in vain costs less than a system call for each packet.
     pub fn wake_by(&mut self, deadline: Instant) -> io::Result<()> {
         if self.armed.is_some_and(|armed| armed <= deadline) {
             return Ok(());
         }
-        // Zero would disarm it.
+        // A time of zero would disarm the timer.
         let time = TimeSpec::from_duration(Duration::from_nanos(deadline.as_nanos().max(1)));
         self.fd.set(Expiration::OneShot(time), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
         self.armed = Some(deadline);
         Ok(())
     }
 
-    /// Notes that the timer has fired; returns what it was armed for.
+    /// Notes that the timer has fired. Returns the time for which it was armed.
     pub fn fired(&mut self) -> Option<Instant> {
         self.armed.take()
     }
@@ -54,7 +54,8 @@ impl AsFd for Timer {
 /// Puts the calling thread into `SCHED_FIFO`, so that it wakes within tens of microseconds of its timer.
 /// Threads and programs that it starts do not inherit this. Fails without the privilege (`CAP_SYS_NICE`).
 pub fn schedule_realtime() -> io::Result<()> {
-    // The kernel's `sched_param` is one number. Its own call, as musl's function of this name refuses always.
+    // The kernel's `sched_param` is one number. The direct system call is needed because musl's function of this name
+    // always refuses.
     let priority: libc::c_int = REALTIME_PRIORITY;
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: `priority` outlives the call; 0 is the calling thread.
@@ -62,7 +63,7 @@ pub fn schedule_realtime() -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Our choice: above everything ordinary, below what the kernel's own threads (50) have.
+/// Our choice: above all ordinary threads, below the kernel's own (50).
 const REALTIME_PRIORITY: i32 = 10;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A TUN device with virtio headers: the routed way to packets.
+//! A TUN device with virtio headers: packet I/O of a routed gateway.
 //!
-//! The device is not persistent: it goes with the process, and with it every route that leads to it.
+//! The device is not persistent. It disappears with the process, and so does every route that leads to it.
 
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -24,7 +24,7 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Creates the device `name` in the current network namespace; it is down and has no address yet.
+    /// Creates the device `name` in the current network namespace. It is down and has no address yet.
     pub fn open(name: &str) -> io::Result<Self> {
         let file =
             OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
@@ -41,7 +41,7 @@ impl Tun {
         Ok(Tun::over(file, name))
     }
 
-    /// The device `name` that another process made, with whatever waits in it.
+    /// Takes over the device `name` that another process created, with the packets that wait in it.
     pub fn adopt(descriptor: OwnedFd, name: &str) -> Self {
         Tun::over(File::from(descriptor), name)
     }
@@ -56,7 +56,7 @@ impl Tun {
         &self.name
     }
 
-    /// Reads what waits, up to one batch. There is no call that reads several packets from a TUN.
+    /// Reads waiting packets, up to one batch. No system call reads several packets from a TUN.
     pub(crate) fn receive(&mut self) -> io::Result<usize> {
         self.lens.clear();
         for slot in self.bytes.chunks_exact_mut(SLOT_BYTES) {
@@ -70,12 +70,12 @@ impl Tun {
         Ok(self.lens.len())
     }
 
-    /// The longest batch.
+    /// The largest number of packets in a batch.
     pub(crate) fn batch(&self) -> usize {
         BATCH
     }
 
-    /// Packet `index` of the batch that was read last.
+    /// Returns packet `index` of the last batch.
     pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
         let start = index * SLOT_BYTES;
         Frame::parse_tun(&self.bytes[start..start + self.lens[index]])
@@ -113,7 +113,7 @@ mod ioctl {
     ioctl_write_int_bad!(set_offloads, libc::TUNSETOFFLOAD);
 }
 
-/// Our choice: packets read in one turn, as many as a packet socket hands over.
+/// Our choice: packets read in one turn, the same number as for a packet socket.
 const BATCH: usize = 64;
 const SLOT_BYTES: usize = (HEADER_LEN + 65_535).next_multiple_of(64);
 

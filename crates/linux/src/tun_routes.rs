@@ -1,12 +1,14 @@
-//! Fail-open of a routed gateway: routes that lead through its TUN device, and go with it.
+//! Fail-open of a routed gateway: routes through its TUN device, which disappear with the device.
 //!
-//! Rules by incoming interface send TCP, and UDP if asked for, between servers and clients to a routing table of its own, which
-//! has one route: the TUN. When the process is gone so is the device, and with it the route; the rules then find an empty table, and the main
-//! table forwards as if there were no gateway. What the gateway writes comes in by the TUN, which no rule names: it leaves
-//! by the main table, so nothing runs in circles. The host's own packets are found in the local table before any rule of ours.
+//! Rules by incoming interface send TCP, and UDP if configured, between servers and clients to a separate routing
+//! table. The table has one route, to the TUN. When the process ends, the device and the route are gone. The rules
+//! then find an empty table, and the main table forwards as if there were no gateway. Packets that the gateway writes
+//! come in by the TUN. No rule names the TUN, so they leave by the main table and do not loop. The host's own packets
+//! match the local table before any of these rules.
 //!
-//! A process that is frozen keeps its device. So the rules may ask for a mark, which another rule sets while the process lives
-//! ([`FailOpenConfig::marking`](crate::nft::FailOpenConfig::marking)): without it, too, the main table forwards.
+//! A frozen process keeps its device. So the rules may require a mark. Another rule sets it while the process lives
+//! ([`FailOpenConfig::marking`](crate::nft::FailOpenConfig::marking)). Packets without the mark are also forwarded by
+//! the main table.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -14,10 +16,10 @@ use crate::netlink::{Netlink, Prefix, Protocol, Route, RouteTarget, Rule};
 use crate::sysctl;
 use crate::system_error::SystemError;
 
-/// Which packets to lead through the TUN.
+/// Which packets go through the TUN.
 #[derive(Clone, Debug)]
 pub struct TunRoutesConfig {
-    /// The TUN device; it is brought up.
+    /// The TUN device, which the installation brings up.
     pub tun: String,
     /// The interfaces towards the servers.
     pub wan: Vec<String>,
@@ -25,14 +27,14 @@ pub struct TunRoutesConfig {
     pub radio: Vec<String>,
     /// The clients' prefixes.
     pub clients: Vec<Prefix>,
-    /// Only packets with these bits in their marks, which those from the TUN must have, too.
+    /// Only packets with these bits in their marks. Packets from the TUN must have them too.
     pub mark: Option<u32>,
-    /// UDP, too.
+    /// Also UDP.
     pub datagrams: bool,
 }
 
 impl TunRoutesConfig {
-    /// TCP, whatever the mark.
+    /// Selects TCP, whatever the mark.
     pub fn new(tun: &str, wan: &[&str], radio: &[&str], clients: Vec<Prefix>) -> Self {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         TunRoutesConfig {
@@ -51,32 +53,34 @@ impl TunRoutesConfig {
 pub struct TunRoutes {
     netlink: Netlink,
     table: u32,
-    /// Those that rules name.
+    /// The interfaces that the rules name.
     interfaces: Vec<String>,
     families: Vec<bool>,
 }
 
 impl TunRoutes {
-    /// Installs routes and rules in the calling thread's network namespace, in place of what an earlier process left. The
-    /// packet loop should run already: packets come to the TUN from here on.
+    /// Installs routes and rules in the calling thread's network namespace, in place of those of an earlier process.
+    /// The packet loop should already run, because packets come to the TUN from here on.
     pub fn install(config: &TunRoutesConfig) -> Result<TunRoutes, SystemError> {
         families(config).into_iter().try_for_each(check_forwarding)?;
         let routes = TunRoutes::adopt(config)?;
         routes.remove_rules()?;
-        // Loose: what the gateway writes has source addresses that lie behind other interfaces. The larger of this and the
-        // setting for all interfaces holds, so that need not be changed.
+        // Loose reverse-path check: packets that the gateway writes have source addresses behind other interfaces.
+        // The larger of this setting and the one for all interfaces is in force, so the latter need not be changed.
         sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", config.tun), 2)?;
         if config.mark.is_some() {
-            // Without it the way back of what the gateway writes is looked for in the main table, and is another.
+            // Without this, the kernel looks up the reverse path of packets from the gateway in the main table, and
+            // finds another one.
             sysctl::set(&format!("net/ipv4/conf/{}/src_valid_mark", config.tun), 1)?;
         }
         routes.repair(config)?;
         Ok(routes)
     }
 
-    /// Puts back what is missing of device, routes and rules: with some of the rules, packets of one direction would go past the gateway.
+    /// Restores missing parts of device, routes and rules. With only some of the rules, packets of one direction
+    /// would bypass the gateway.
     pub fn repair(&self, config: &TunRoutesConfig) -> Result<(), SystemError> {
-        // Bringing up what is up would be told to whoever watches, and be looked into again.
+        // Bringing up a device that is up would send a message to watchers, which would look again.
         if !self.netlink.link(&config.tun)?.up {
             self.netlink.set_up(&config.tun, true)?;
         }
@@ -92,7 +96,7 @@ impl TunRoutes {
         self.add_rules(config)
     }
 
-    /// What another process has installed, to be removed by this one.
+    /// Takes over the rules that another process installed. This process removes them later.
     pub fn adopt(config: &TunRoutesConfig) -> Result<TunRoutes, SystemError> {
         let mut interfaces = [&config.wan[..], &config.radio[..]].concat();
         interfaces.sort_unstable();
@@ -102,7 +106,7 @@ impl TunRoutes {
         Ok(TunRoutes { netlink, table, interfaces, families: families(config) })
     }
 
-    /// Removes the rules: from here on the main table forwards everything.
+    /// Removes the rules. From here on the main table forwards everything.
     pub fn remove(self) -> Result<(), SystemError> {
         self.remove_rules()
     }
@@ -145,12 +149,12 @@ impl TunRoutes {
 
 impl Drop for TunRoutes {
     fn drop(&mut self) {
-        // Rules that stay lead to an empty table.
+        // Remaining rules lead to an empty table.
         let _ = self.remove_rules();
     }
 }
 
-/// IPv4, IPv6 or both, by the clients.
+/// Returns the address families of the clients: IPv4, IPv6 or both.
 fn families(config: &TunRoutesConfig) -> Vec<bool> {
     let mut families: Vec<bool> = config.clients.iter().map(|prefix| prefix.address.is_ipv6()).collect();
     families.sort_unstable();
@@ -167,7 +171,8 @@ fn check_forwarding(ipv6: bool) -> Result<(), SystemError> {
     Ok(())
 }
 
-/// Of the rules. Our choice: before the main table's, 32766.
+/// Priority of the rules. Our choice: before the main table's, 32766.
 pub const PRIORITY: u32 = 7700;
-/// The device's number is added, so that gateways of one machine have a table each. Our choice: beyond those that have names (253 to 255).
+/// The device's number is added, so that each gateway of a machine has its own table. Our choice: beyond the tables
+/// that have names (253 to 255).
 const TABLE_BASE: u32 = 7700;

@@ -1,9 +1,9 @@
 //! The `virtio_net_hdr` that AF_PACKET (`PACKET_VNET_HDR`) and TUN (`IFF_VNET_HDR`) put before a packet.
 //!
-//! It says whether the checksum is finished and into what segments a super-packet is to be cut. Without it, packets
-//! of a virtual device would carry unfinished checksums that nobody completes.
+//! It tells if the checksum is complete, and into which segments to cut a super-packet. Without it, packets of a
+//! virtual device would carry partial checksums that nobody completes.
 
-/// Bytes of the legacy header, without the buffer count.
+/// Length in bytes of the legacy header, without the buffer count.
 pub const HEADER_LEN: usize = 10;
 
 /// A `virtio_net_hdr`, in the byte order of the host.
@@ -11,21 +11,21 @@ pub const HEADER_LEN: usize = 10;
 pub struct VirtioHeader {
     /// [`NEEDS_CSUM`], [`DATA_VALID`].
     pub flags: u8,
-    /// [`GSO_NONE`], [`GSO_TCPV4`], [`GSO_TCPV6`], [`GSO_UDP_L4`], each perhaps with [`GSO_ECN`].
+    /// [`GSO_NONE`], [`GSO_TCPV4`], [`GSO_TCPV6`] or [`GSO_UDP_L4`], possibly with [`GSO_ECN`].
     pub gso_type: u8,
     /// Bytes of link, network and transport header. A hint, but some kernels insist on it.
     pub header_len: u16,
     /// Payload bytes of each segment.
     pub gso_size: u16,
-    /// Where the checksummed part begins.
+    /// Start of the checksummed part.
     pub csum_start: u16,
-    /// Where the checksum is, from there.
+    /// Offset of the checksum from `csum_start`.
     pub csum_offset: u16,
 }
 
 /// The checksum field holds the sum of the pseudo header only.
 pub const NEEDS_CSUM: u8 = 1;
-/// The checksum was found to be right.
+/// The checksum was verified.
 pub const DATA_VALID: u8 = 2;
 /// Not a super-packet.
 pub const GSO_NONE: u8 = 0;
@@ -39,7 +39,7 @@ pub const GSO_UDP_L4: u8 = 5;
 pub const GSO_ECN: u8 = 0x80;
 
 impl VirtioHeader {
-    /// Reads the header at the start of `bytes`; `None` when they are too few.
+    /// Reads the header at the start of `bytes`. `None` if there are too few.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.first_chunk::<HEADER_LEN>()?;
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
@@ -53,7 +53,7 @@ impl VirtioHeader {
         })
     }
 
-    /// The bytes of the header.
+    /// Returns the bytes of the header.
     pub fn to_bytes(self) -> [u8; HEADER_LEN] {
         let mut bytes = [self.flags, self.gso_type, 0, 0, 0, 0, 0, 0, 0, 0];
         let words = [self.header_len, self.gso_size, self.csum_start, self.csum_offset];
@@ -63,12 +63,12 @@ impl VirtioHeader {
         bytes
     }
 
-    /// True when the checksum is unfinished.
+    /// True if the checksum is partial.
     pub fn needs_checksum(&self) -> bool {
         self.flags & NEEDS_CSUM != 0
     }
 
-    /// The header for the same packet with `bytes` more in front.
+    /// Returns the header for the same packet with `bytes` more bytes in front.
     #[must_use]
     pub fn moved_by(mut self, bytes: u16) -> Self {
         self.header_len = self.header_len.saturating_add(bytes);

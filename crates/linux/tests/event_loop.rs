@@ -1,4 +1,4 @@
-//! What the event loop promises beyond passing packets on.
+//! Promises of the event loop besides forwarding.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -47,7 +47,7 @@ fn packets_from_before_a_lapse_are_discarded() {
     assert_eq!(ended.unwrap(), Ended::Stopped);
     let [wan, radio] = event_loop.port_counters()[..] else { panic!("two ports") };
     assert!(wan.stale >= 5, "{wan:?}");
-    // The hosts themselves may have sent a little.
+    // The hosts themselves may send a few packets.
     assert!(wan.received_ip_bytes < 1400 && wan.received_packets == radio.out.sent_packets, "{wan:?}");
 }
 

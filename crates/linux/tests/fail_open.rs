@@ -1,4 +1,4 @@
-//! The rule of a bridged gateway in real namespaces: what it drops, what it lets pass, when it lapses.
+//! The rule of a bridged gateway in real namespaces: what it drops, what it lets through, when it lapses.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,7 +22,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 9, 1));
 
-/// A bridged lab with plain links, whose bridge has an address.
+/// Returns a bridged lab with plain links, whose bridge has an address.
 fn lab() -> Option<Lab> {
     if let Err(error) = netns::check_permitted() {
         eprintln!("skipped: {error}");
@@ -36,7 +36,7 @@ fn lab() -> Option<Lab> {
 
 fn config(lab: &Lab) -> FailOpenConfig {
     let hosts = lab.gateway.netlink().unwrap().host_addresses().unwrap();
-    // Longer than by default, so that a busy machine does not let it lapse in the middle of a check.
+    // Longer than the default, so that the rule does not lapse during a check on a busy machine.
     let timeout = paceline_wire::Duration::from_secs(2);
     FailOpenConfig { timeout, ..FailOpenConfig::new("test", &["g0", "g1"], hosts) }
 }
@@ -45,7 +45,7 @@ fn install(lab: &Lab) -> FailOpen {
     lab.gateway.run(|| FailOpen::install(&config(lab))).unwrap().unwrap().0
 }
 
-/// Whether the client can connect to an address within a moment; the listener is in `namespace`.
+/// True if the client can connect to an address within 300 ms. The listener is in `namespace`.
 fn connects(lab: &Lab, namespace: &netns::Netns, address: IpAddr) -> bool {
     let listener = namespace.run(|| TcpListener::bind((address, 0))).unwrap().unwrap();
     let to = listener.local_addr().unwrap();
@@ -56,7 +56,7 @@ fn client_reaches_server(lab: &Lab) -> bool {
     connects(lab, &lab.server, lab.server_address(false))
 }
 
-/// Whether a datagram and its answer arrive, from a client address that nobody has resolved yet.
+/// True if a datagram and its answer arrive. The client's address has not been resolved before.
 fn datagrams_pass(lab: &Lab, from: IpAddr) -> bool {
     let to = SocketAddr::new(lab.server_address(false), 7000);
     let server = lab.server.run(|| UdpSocket::bind(to)).unwrap().unwrap();
@@ -71,12 +71,12 @@ fn datagrams_pass(lab: &Lab, from: IpAddr) -> bool {
     client.recv(&mut buffer).is_ok_and(|length| &buffer[..length] == b"question")
 }
 
-/// Whether an echo request is answered.
+/// True if an echo request is answered.
 fn echo_passes(lab: &Lab) -> bool {
     let icmp = || Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4));
     let socket = lab.client.run(icmp).unwrap().unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-    // Type 8, identifier 1, sequence number 1; the checksum is the complement of the sum of these.
+    // Type 8, identifier 1, sequence number 1. The checksum is the complement of their sum.
     let request = [8, 0, 0xf7, 0xfd, 0, 1, 0, 1];
     socket.send_to(&request, &SocketAddr::new(lab.server_address(false), 0).into()).unwrap();
     let mut buffer = [MaybeUninit::new(0); 128];
@@ -129,7 +129,7 @@ fn the_rule_goes_with_its_process_and_has_one_owner() {
     let error = second.err().unwrap().to_string();
     assert!(error.contains("a running gateway owns it"), "{error}");
     assert!(!client_reaches_server(&lab));
-    // What the kernel does with the sockets of a process that was killed.
+    // The kernel does the same with the sockets of a killed process.
     drop(rule);
     let again = install(&lab);
     drop(again);
@@ -144,7 +144,7 @@ fn an_unknown_port_is_named() {
     assert!(error.to_string().contains("nosuch0"), "{error}");
 }
 
-/// Transfers both ways, slow enough that the gateway can come and go meanwhile.
+/// Transfers both ways, so slow that the gateway can come and go meanwhile.
 fn transfers(lab: &Lab) -> Traffic {
     let mut traffic = Traffic::new(paceline_wire::Duration::from_secs(60));
     for (number, direction) in [Direction::Down, Direction::Up].into_iter().enumerate() {
@@ -152,7 +152,7 @@ fn transfers(lab: &Lab) -> Traffic {
         let client = lab.client_address(number == 1, 0);
         let read = ReadPattern { rate: Some(Rate::from_mbps(24.0)), pauses: vec![] };
         let transfer = Transfer::new(format!("{number}"), server, client, Amount::Bytes(6_000_000));
-        // Otherwise the receiving kernel takes everything before the application reads it.
+        // Without it, the receiving kernel takes all data before the application reads.
         let small = SocketOptions { window_bytes: Some(60_000), ..SocketOptions::default() };
         let (server_socket, client_socket) = (small.clone(), small);
         traffic.transfers.push(Transfer { direction, read, server_socket, client_socket, ..transfer });
@@ -176,7 +176,7 @@ fn transfers_survive_a_gateway_that_comes_and_stands_still() {
             std::thread::sleep(Duration::from_millis(100));
             rule.refresh().unwrap();
         }
-        // It forwards no more, but holds on to its sockets: only the timeout helps.
+        // The gateway stops forwarding but keeps its sockets open. Only the timeout helps.
         let (_, counters) = gateway.finish();
         let report = hosts.join().unwrap();
         drop(rule);

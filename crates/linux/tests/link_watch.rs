@@ -1,4 +1,4 @@
-//! What the kernel tells of links and rules. Needs root.
+//! The kernel's messages about links and rules. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -20,7 +20,7 @@ fn only_what_matters_is_told() {
     let mut watch = namespace.run(|| LinkWatch::open(&["w0"], Some(7700))).unwrap().unwrap();
     let mut changes = |what: &dyn Fn()| {
         what();
-        // The kernel tells before it answers.
+        // The kernel sends the message before it answers the request.
         watch.has_changed()
     };
     assert!(!changes(&|| netlink.add_bridge("other").unwrap()));

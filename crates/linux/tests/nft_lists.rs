@@ -1,5 +1,5 @@
-//! The `nft` program, also that of Debian 12 (1.0.6), lists everything while tables of a gateway are there: an operator sees
-//! all or nothing.
+//! The `nft` program lists everything while tables of a gateway exist, also that of Debian 12 (1.0.6). Otherwise an
+//! operator could see nothing at all.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +23,7 @@ const FORMS: [&[&str]; 5] = [
     &["-j", "list", "ruleset"],
 ];
 
-/// What `nft` prints in each form; nothing where it is not installed.
+/// Returns the output of `nft` in each form. Empty if `nft` is not installed.
 fn listed(namespace: &Netns) -> Vec<String> {
     let mut all = Vec::new();
     for form in FORMS {
@@ -32,7 +32,7 @@ fn listed(namespace: &Netns) -> Vec<String> {
             return Vec::new();
         };
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-        // As JSON, nft 1.0.6 leaves statements out that change maps, and says so.
+        // In JSON output, nft 1.0.6 omits statements that change maps, with this warning.
         let is_bad = |line: &str| line != "warning: stmt ops map have no json callback";
         assert!(output.status.success() && !complaint.lines().any(is_bad), "nft {form:?}: {complaint}");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -41,7 +41,7 @@ fn listed(namespace: &Netns) -> Vec<String> {
     all
 }
 
-/// As JSON, nft 1.0.6 writes something that is none for the flags of a table with an owner, whoever made it.
+/// In JSON output, nft 1.0.6 writes invalid JSON for the flags of any table with an owner.
 fn assert_lists(namespace: &Netns, names: &[&str], is_owned: bool) {
     for (text, form) in listed(namespace).iter().zip(FORMS) {
         if form[0] == "-j" {

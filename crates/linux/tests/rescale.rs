@@ -1,4 +1,4 @@
-//! Windows that the kernel rescales where the gateway does not: what arrives is read back from raw sockets.
+//! Windows that the kernel rescales when the gateway does not. Raw sockets read the arriving segments.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ use common::permitted;
 
 const ADDED: Shifts = Shifts { client: 0, shown: 7, server: 7, added: true };
 
-/// A lab with plain links, and the table.
+/// Returns a lab with plain links, and the table.
 fn lab(gateway: GatewayKind, mark: Option<u32>) -> Option<(Lab, RescaleTable)> {
     if !permitted() {
         return None;
@@ -33,7 +33,7 @@ fn lab(gateway: GatewayKind, mark: Option<u32>) -> Option<(Lab, RescaleTable)> {
     Some((lab, table))
 }
 
-/// Client to server; no socket has these ports.
+/// Returns a flow from client to server. No socket has these ports.
 fn flow(lab: &Lab, ipv6: bool, client_port: u16) -> FlowKey {
     let client = SocketAddr::new(lab.client_address(ipv6, 0), client_port);
     FlowKey { src: client, dst: SocketAddr::new(lab.server_address(ipv6), 80) }
@@ -47,7 +47,8 @@ fn raw_socket(namespace: &Netns, address: IpAddr) -> Socket {
     socket
 }
 
-/// Sends a segment and returns the window with which it arrives; its checksum must be right, and nothing else changed.
+/// Sends a segment and returns the window with which it arrives. Its checksum must be right, and nothing else may
+/// change.
 fn arrives(lab: &Lab, flow: FlowKey, flags: Flags, window: u16) -> u16 {
     let from_client = flow.dst.port() == 80;
     let (from, to) = if from_client { (&lab.client, &lab.server) } else { (&lab.server, &lab.client) };
@@ -65,7 +66,7 @@ fn arrives(lab: &Lab, flow: FlowKey, flags: Flags, window: u16) -> u16 {
         let length = receiver.read(&mut buffer).unwrap();
         let received = &buffer[..length];
         let tcp = if flow.src.is_ipv4() { &received[20..] } else { received };
-        // Others are resets of earlier segments, which belong to no connection.
+        // Other packets are resets for earlier segments, which belong to no connection.
         if tcp.len() != segment.len() || tcp[..8] != segment[..8] {
             continue;
         }
@@ -179,7 +180,7 @@ fn the_table_outlives_its_process_and_flows_time_out() {
     let Some((lab, table)) = lab(GatewayKind::Bridged, None) else { return };
     let flow = flow(&lab, false, 4000);
     table.replace([(flow, ADDED.into())]).unwrap();
-    // What the kernel does with the sockets of a process that was killed.
+    // The kernel does the same with the sockets of a killed process.
     drop(table);
     assert_eq!(both_ways(&lab, flow, 500), (3, 64_000));
     let timeout = paceline_wire::Duration::from_secs(1);
@@ -195,7 +196,7 @@ fn what_goes_to_a_gateway_behind_a_tun_is_left_alone() {
     const MARK: u32 = 0x0800_0000;
     let Some((lab, table)) = lab(GatewayKind::Routed, Some(MARK)) else { return };
     let mut config = FailOpenConfig::marking("test", &["g0", "g1"], MARK);
-    // Longer than by default, so that a busy machine does not let it lapse in the middle of a check.
+    // Longer than the default, so that the rule does not lapse during a check on a busy machine.
     config.timeout = paceline_wire::Duration::from_secs(3);
     for ipv6 in [false, true] {
         let flow = flow(&lab, ipv6, 4000);

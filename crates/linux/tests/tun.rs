@@ -1,4 +1,4 @@
-//! Real TCP connections through a TUN in the gateway's place, and past it when it is gone.
+//! Real TCP connections through a TUN in place of the gateway, and without it when it is gone.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -29,7 +29,7 @@ fn tcp_passes_over_a_tun_and_without_it() {
     assert!(port.received_ip_bytes > 80_000_000, "{port:?}");
     assert!(port.received_ip_bytes / port.received_packets > 1_500, "super-packets pass whole: {port:?}");
     assert_eq!((port.malformed, port.out.dropped_refused, port.out.segmented), (0, 0, 0));
-    // The device went with the event loop, and its routes with it.
+    // The device disappeared with the event loop, and so did its routes.
     transfers(&lab);
 }
 
@@ -42,7 +42,7 @@ fn transfers(lab: &Lab) {
     }
 }
 
-/// TCP between the two interfaces looks into a table that leads to the TUN; what comes from the TUN does not.
+/// TCP between the two interfaces uses a table that leads to the TUN. Packets from the TUN do not.
 fn route_through(lab: &Lab, tun: &str) {
     const TABLE: u32 = 77;
     let netlink = lab.gateway.netlink().unwrap();

@@ -1,4 +1,4 @@
-//! A routed gateway comes, goes, and is killed while transfers run.
+//! A routed gateway starts, ends, and is killed while transfers run.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,7 +26,7 @@ fn clients(lab: &Lab) -> Vec<Prefix> {
     [false, true].map(|ipv6| lab.client_prefix(ipv6)).to_vec()
 }
 
-/// A forwarder behind a TUN.
+/// Starts a forwarder behind a TUN.
 fn start(lab: &Lab) -> Driven<NullForwarder> {
     let tun = lab.gateway.run(|| Tun::open(TUN)).unwrap().unwrap();
     let clients = clients(lab).iter().map(|prefix| prefix.to_string().parse().unwrap()).collect();
@@ -40,7 +40,7 @@ fn install(lab: &Lab, mark: Option<u32>) -> TunRoutes {
     lab.gateway.run(|| TunRoutes::install(&config)).unwrap().unwrap()
 }
 
-/// Slow enough that the gateway can come and go meanwhile.
+/// Transfers so slow that the gateway can come and go meanwhile.
 fn traffic(lab: &Lab) -> Traffic {
     let mut traffic = Traffic::new(Duration::from_secs(60));
     for (number, (ipv6, direction)) in
@@ -52,7 +52,7 @@ fn traffic(lab: &Lab) -> Traffic {
         let amount = Amount::Bytes(6_000_000);
         let read = ReadPattern { rate: Some(Rate::from_mbps(24.0)), pauses: vec![] };
         let transfer = Transfer::new(format!("{number}"), server, lab.client_address(ipv6, 0), amount);
-        // Otherwise the receiving kernel takes everything before the application reads it.
+        // Without it, the receiving kernel takes all data before the application reads.
         let small = SocketOptions { window_bytes: Some(60_000), ..SocketOptions::default() };
         let (server_socket, client_socket) = (small.clone(), small);
         traffic.transfers.push(Transfer { direction, read, server_socket, client_socket, ..transfer });
@@ -116,7 +116,7 @@ fn only_marked_packets_pass_the_device() {
     assert!(counters[0].received_packets >= 6, "{counters:?}");
     drop((rule, routes));
 
-    // A process that stands still: nobody reads, nobody refreshes.
+    // A process that stands still: nobody reads and nobody refreshes.
     let _tun = lab.gateway.run(|| Tun::open(TUN)).unwrap().unwrap();
     let _routes = install(&lab, Some(MARK));
     let _rule = mark();
@@ -151,7 +151,7 @@ fn datagrams_pass_the_device_if_asked_for() {
         }
         drop(routes);
         let (_, counters) = gateway.finish();
-        // The kernel itself sends one or two by a new device, such as router solicitations.
+        // The kernel itself sends one or two packets by a new device, such as router solicitations.
         assert_eq!(counters[0].received_packets >= 40, datagrams, "{counters:?}");
     }
 }

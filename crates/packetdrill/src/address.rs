@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
 
-/// The address at `from`; none of another family.
+/// Returns the address at `from`, or `None` for another family.
 ///
 /// # Safety
 /// `from` points to `len` bytes.
@@ -14,7 +14,7 @@ pub(crate) unsafe fn read(from: *const sockaddr, len: socklen_t) -> Option<Socke
     if from.is_null() || len < size_of::<sa_family_t>() {
         return None;
     }
-    // SAFETY: the family is within `len`, as each struct is that is read below.
+    // SAFETY: the family lies within `len`, and so does each struct that is read below.
     let family = c_family(unsafe { (*from).sa_family });
     match family {
         libc::AF_INET if len >= size_of::<sockaddr_in>() => {
@@ -32,7 +32,7 @@ pub(crate) unsafe fn read(from: *const sockaddr, len: socklen_t) -> Option<Socke
     }
 }
 
-/// Writes `address` to `to`, where that is not null and has room.
+/// Writes `address` to `to`, if that is not null and has room.
 ///
 /// # Safety
 /// `to` points to `*len` bytes, or one of them is null.
@@ -41,7 +41,7 @@ pub(crate) unsafe fn write(address: SocketAddr, to: *mut sockaddr, len: *mut soc
         return;
     }
     let port = address.port().to_be();
-    // SAFETY: the length is there, and the structs are written where they fit; all-zero bytes are valid for both.
+    // SAFETY: `len` is not null, and the structs are written only where they fit. All-zero bytes are valid for both.
     unsafe {
         match address.ip() {
             IpAddr::V4(v4) if *len as usize >= size_of::<sockaddr_in>() => {

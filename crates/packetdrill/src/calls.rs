@@ -1,8 +1,8 @@
 //! The functions of the interface.
 //!
-//! All of them are called by packetdrill, with arguments as of the system calls of the same names; what they point to is used during
-//! the call only.
-// Each function takes its safety from that.
+//! packetdrill calls them with the arguments of the system calls of the same names. Pointers are used only during the
+//! call.
+// This makes each function safe.
 #![allow(clippy::missing_safety_doc)]
 
 use std::ffi::{c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
@@ -23,7 +23,7 @@ type Outcome = Result<isize, c_int>;
 
 pub(crate) fn told(outcome: Outcome) -> isize {
     outcome.unwrap_or_else(|errno| {
-        // SAFETY: the C library's place for the calling thread's error.
+        // SAFETY: the pointer is to the C library's errno of the calling thread.
         unsafe { *libc::__errno_location() = errno };
         -1
     })
@@ -109,7 +109,7 @@ fn begin_to_connect(fd: c_int, to: Option<SocketAddr>) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Why nothing can be done with it any more.
+/// The reason why the connection is unusable, as an errno.
 fn failure(connection: &Connection) -> Option<c_int> {
     match connection.close_reason()? {
         CloseReason::Finished => None,
@@ -120,7 +120,7 @@ fn failure(connection: &Connection) -> Option<c_int> {
     }
 }
 
-/// Reads into `room` until it is full or nothing is left.
+/// Reads into `room` until it is full or no data is left.
 fn receive(fd: c_int, room: &mut [u8]) -> Outcome {
     let attempt = |stack: &mut Stack| -> Option<Outcome> {
         let now = stack.now;
@@ -148,7 +148,7 @@ fn receive(fd: c_int, room: &mut [u8]) -> Outcome {
     stack::wait(fd, attempt).unwrap_or(Err(libc::EAGAIN))
 }
 
-/// Writes all of `bytes`, or what there is room for where the descriptor does not wait.
+/// Writes all of `bytes`. On a non-blocking descriptor only as much as there is room for.
 fn transmit(fd: c_int, bytes: &[u8]) -> Outcome {
     let mut count = 0;
     let attempt = |stack: &mut Stack| -> Option<Outcome> {
@@ -175,7 +175,7 @@ fn transmit(fd: c_int, bytes: &[u8]) -> Outcome {
     outcome.unwrap_or(if count > 0 { Ok(count as isize) } else { Err(libc::EAGAIN) })
 }
 
-/// The room of a read, or the bytes of a write.
+/// The buffer of a read or a write.
 ///
 /// # Safety
 /// `at` points to `len` bytes, and nobody else uses them during the call.
@@ -187,7 +187,7 @@ unsafe fn room<'a>(at: *mut c_void, len: size_t) -> &'a mut [u8] {
     unsafe { slice::from_raw_parts_mut(at.cast(), len) }
 }
 
-/// The first part, and only that: packetdrill's scripts for this endpoint have one.
+/// Returns the first part only: packetdrill's scripts for this endpoint have just one.
 ///
 /// # Safety
 /// `parts` points to `count` parts, each of which points to its bytes.
@@ -233,12 +233,12 @@ pub(crate) unsafe extern "C" fn recvmsg(_: This, fd: c_int, message: *mut msghdr
 }
 
 pub(crate) unsafe extern "C" fn write(_: This, fd: c_int, at: *const c_void, len: size_t) -> ssize_t {
-    // SAFETY: the arguments of write(2); what is written is only read.
+    // SAFETY: the arguments of write(2); the data is only read.
     told(transmit(fd, unsafe { room(at.cast_mut(), len) }))
 }
 
 pub(crate) unsafe extern "C" fn writev(_: This, fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-    // SAFETY: the arguments of writev(2); what is written is only read.
+    // SAFETY: the arguments of writev(2); the data is only read.
     told(transmit(fd, unsafe { first_part(parts, count as usize) }))
 }
 
@@ -249,7 +249,7 @@ pub(crate) unsafe extern "C" fn send(
     len: size_t,
     _: c_int,
 ) -> ssize_t {
-    // SAFETY: the arguments of send(2); what is written is only read.
+    // SAFETY: the arguments of send(2); the data is only read.
     told(transmit(fd, unsafe { room(at.cast_mut(), len) }))
 }
 
@@ -262,23 +262,23 @@ pub(crate) unsafe extern "C" fn sendto(
     _: *const sockaddr,
     _: socklen_t,
 ) -> ssize_t {
-    // SAFETY: the arguments of sendto(2); what is written is only read.
+    // SAFETY: the arguments of sendto(2); the data is only read.
     told(transmit(fd, unsafe { room(at.cast_mut(), len) }))
 }
 
 pub(crate) unsafe extern "C" fn sendmsg(_: This, fd: c_int, message: *const msghdr, _: c_int) -> ssize_t {
-    // SAFETY: the arguments of sendmsg(2); what is written is only read.
+    // SAFETY: the arguments of sendmsg(2); the data is only read.
     told(transmit(fd, unsafe { first_part((*message).msg_iov, (*message).msg_iovlen) }))
 }
 
-/// In C the last argument is one of a variable list; in the calling conventions of Linux on x86-64 and AArch64 it lies where an
-/// ordinary one does.
+/// In C the last argument is variadic. By the calling conventions of Linux on x86-64 and AArch64 it is passed like an
+/// ordinary one.
 pub(crate) unsafe extern "C" fn fcntl(_: This, fd: c_int, command: c_int, argument: c_long) -> c_int {
     // SAFETY: the commands that scripts give (F_GETFL, F_SETFL) take a number.
     unsafe { libc::fcntl(fd, command, argument) }
 }
 
-/// Its last argument as that of [`fcntl`].
+/// Its last argument is passed as that of [`fcntl`].
 pub(crate) unsafe extern "C" fn ioctl(_: This, fd: c_int, request: c_ulong, value: *mut c_int) -> c_int {
     let mut stack = stack::lock();
     let outcome = stack.connection(fd).and_then(|connection| {
@@ -298,7 +298,7 @@ pub(crate) unsafe extern "C" fn ioctl(_: This, fd: c_int, request: c_ulong, valu
 pub(crate) unsafe extern "C" fn close(_: This, fd: c_int) -> c_int {
     let mut stack = stack::lock();
     if let Ok(connection) = stack.connection(fd) {
-        // RFC 2525, Section 2.17, and Linux: what was not read is told of by a reset.
+        // RFC 2525, Section 2.17, and Linux: unread data causes a reset.
         match connection.readable() {
             0 => connection.close(),
             _ => connection.abort(),
@@ -341,7 +341,7 @@ pub(crate) unsafe extern "C" fn getsockopt(
             room.fill(0);
             let count = room.len().min(bytes.len());
             room[..count].copy_from_slice(&bytes[..count]);
-            // The kernel's struct may be longer than what is filled in here; the rest is zero.
+            // The kernel's struct may be longer than the bytes filled in here. The rest is zero.
             if name != libc::TCP_INFO {
                 *len = count as socklen_t;
             }
@@ -359,13 +359,13 @@ fn option(fd: c_int, level: c_int, name: c_int) -> Result<Vec<u8>, c_int> {
             let errno = stack.connection(fd).ok().and_then(|connection| failure(connection)).unwrap_or(0);
             Ok(errno.to_ne_bytes().into())
         }
-        // Linux counts what segments take besides their payload, and says twice what was asked for (socket(7)).
+        // Linux also counts the overhead of segments, and returns twice the value that was set (socket(7)).
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => Ok((2 * socket.send_buffer.unwrap_or(0)).to_ne_bytes().into()),
         (libc::IPPROTO_TCP, libc::TCP_INFO) => {
             let status = stack.connection(fd)?.status(now);
             Ok(tcp_info(&status, now, socket.last_data).into())
         }
-        // Nothing is told of the congestion control beside TCP_INFO.
+        // TCP_INFO is the only information about the congestion control.
         (libc::IPPROTO_TCP, libc::TCP_CC_INFO) => Ok(Vec::new()),
         (libc::SOL_SOCKET, libc::SO_MEMINFO) => Ok(vec![0; 9 * size_of::<u32>()]),
         _ => Err(libc::ENOPROTOOPT),
@@ -380,14 +380,14 @@ pub(crate) unsafe extern "C" fn setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
-    // SAFETY: the arguments of setsockopt(2); what is set is only read.
+    // SAFETY: the arguments of setsockopt(2); the value is only read.
     let bytes = unsafe { room(value.cast_mut(), len as usize) };
     let number = bytes.first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
     let mut stack = stack::lock();
     if (level, name) == (libc::SOL_SOCKET, libc::SO_SNDBUF)
         && let Ok(connection) = stack.connection(fd)
     {
-        // Linux doubles it (socket(7)), and counts memory; here it is payload.
+        // Linux doubles it (socket(7)) and counts memory. Here it counts payload.
         connection.set_send_buffer(2 * number as u64);
     }
     if (level, name) == (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT)
@@ -402,7 +402,7 @@ pub(crate) unsafe extern "C" fn setsockopt(
             socket.send_buffer = Some(number as u32);
             Ok(0)
         }
-        // Of the path of IP packets, about which an endpoint without I/O knows nothing.
+        // These options concern IP, which an endpoint without I/O does not know.
         (libc::IPPROTO_IP, libc::IP_TOS | libc::IP_MTU_DISCOVER) => Ok(0),
         _ => Err(libc::ENOPROTOOPT),
     });
@@ -425,7 +425,7 @@ pub(crate) unsafe extern "C" fn netdev_receive(
 ) -> c_int {
     let mut stack = stack::lock();
     let packet = stack.next_packet(PATIENCE);
-    // SAFETY: packetdrill passes room for `*len` bytes, and places for their number and the time.
+    // SAFETY: packetdrill passes room for `*len` bytes, and pointers to their number and the time.
     unsafe {
         let room = room(at, *len);
         *len = 0;
@@ -456,7 +456,7 @@ pub(crate) unsafe extern "C" fn gettimeofday(_: This, time: *mut timeval, _: *mu
     0
 }
 
-/// By how much the clock moves when somebody looks: packetdrill waits by looking.
+/// Advance of the clock at each query, because packetdrill waits by querying it.
 const LOOK: Duration = Duration::from_micros(1);
 /// Longer than any script waits for a packet.
 const PATIENCE: Duration = Duration::from_secs(300);

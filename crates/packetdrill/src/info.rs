@@ -3,10 +3,10 @@
 use paceline_tcp::{CaState, State, Status};
 use paceline_wire::Instant;
 
-/// Bytes that are filled in; the kernel's grows at its end.
+/// Number of bytes filled in. The kernel's struct may grow at its end.
 pub(crate) const LEN: usize = 256;
 
-/// The struct for a connection that received data last at `last_data`.
+/// The struct of a connection that last received data at `last_data`.
 pub(crate) fn tcp_info(status: &Status, now: Instant, last_data: Instant) -> [u8; LEN] {
     let mut info = Info([0; LEN]);
     let small = |number: u32| number.min(255) as u8;

@@ -1,5 +1,5 @@
-//! The functions of the interface that no script for this endpoint asks for.
-// None looks at its arguments.
+//! The functions of the interface that no script for this endpoint needs.
+// None uses its arguments.
 #![allow(clippy::missing_safety_doc)]
 
 use std::ffi::{c_int, c_uint};

@@ -1,10 +1,11 @@
 //! `paceline-tcp` as a shared object that packetdrill loads (`--so_filename`) in place of the kernel.
 //!
-//! packetdrill asks for a struct of functions (`packetdrill_interface_init`): system calls, a device, and a clock. Time is virtual: it
-//! moves with each look at the clock, while packetdrill sleeps, and while it waits for a packet. Descriptors are real ones, because
-//! packetdrill also asks the C library about them; so the object is preloaded as well, and answers `getsockopt` for its own.
+//! packetdrill requests a struct of functions (`packetdrill_interface_init`): system calls, a device, and a clock. Time
+//! is virtual. It advances with each query of the clock, while packetdrill sleeps, and while it waits for a packet.
+//! Descriptors are real, because packetdrill also passes them to the C library. So the object is preloaded as well and
+//! answers `getsockopt` for its own descriptors.
 //!
-//! The interface is written down here from its description. Nothing of packetdrill is linked or copied.
+//! The interface is written from its description. Nothing of packetdrill is linked or copied.
 
 mod address;
 mod calls;
@@ -25,7 +26,7 @@ use libc::{
 
 type This = *mut c_void;
 
-/// What packetdrill calls, in its order.
+/// The functions that packetdrill calls, in its order.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Interface {
@@ -80,11 +81,11 @@ pub struct Interface {
     splice: unsafe extern "C" fn(This, c_int, *mut loff_t, c_int, *mut loff_t, size_t, c_uint) -> ssize_t,
 }
 
-/// Fills in the functions. `flags` are those of `--so_flags`: the address of this side, and `server` or `client` if a split gateway is in
-/// front of it.
+/// Fills in the functions. `flags` are those of `--so_flags`: the address of this end, and `server` or `client` if a
+/// split gateway is in front of it.
 ///
 /// # Safety
-/// `interface` points to room for an [`Interface`]; `flags` is null or a text that ends with a zero.
+/// `interface` points to memory for an [`Interface`]. `flags` is null or a text that ends with a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interface: *mut Interface) {
     let flags = match flags.is_null() {
@@ -132,10 +133,11 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interf
     unsafe { interface.write(functions) };
 }
 
-/// In place of the C library's, for packetdrill's own looks at a socket: `%{ assert tcpi_snd_cwnd == 10 }%`.
+/// Replaces the function of the C library, because packetdrill itself queries sockets: `%{ assert tcpi_snd_cwnd == 10
+/// }%`.
 ///
 /// # Safety
-/// As of the system call.
+/// As for the system call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getsockopt(
     fd: c_int,

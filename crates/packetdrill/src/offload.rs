@@ -1,7 +1,8 @@
-//! The PSH flag as Linux sets it, which goes by what an application wrote and what a network card would cut.
+//! The PSH flag as Linux sets it. It depends on the application's writes and on the network card's segmentation.
 //!
-//! Linux gives its card super-packets and sets PSH on each with more than one segment (commit 051ba67447de), and on the last
-//! segment of what was written. Here all segments leave by themselves; packetdrill joins them and compares the last one's flag.
+//! Linux passes super-packets to its card. It sets PSH on each one with more than one segment (commit 051ba67447de),
+//! and on the last segment of a write. Here all segments leave one by one. packetdrill joins them and compares the last
+//! one's flag.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use paceline_wire::{Flags, FlowKey, Packet, Seq};
 use crate::queue::pacing_rate;
 use crate::sysctl;
 
-/// What was sent of each connection.
+/// The data sent by each connection.
 #[derive(Debug, Default)]
 pub(crate) struct Offload {
     flows: HashMap<FlowKey, Flow>,
@@ -20,18 +21,19 @@ pub(crate) struct Offload {
 #[derive(Debug, Default)]
 struct Flow {
     first: Option<Seq>,
-    /// The offset behind all that was sent.
+    /// The offset after all data sent.
     sent: u64,
     /// The largest window of the peer.
     window: u64,
-    /// Ends of what was written, and of its parts.
+    /// Ends of writes and of their parts.
     writes: Vec<u64>,
     /// Start and end of each super-packet.
     pieces: Vec<(u64, u64)>,
 }
 
 impl Offload {
-    /// Bytes were written, `total` in all. PSH is also due inside of a long write, after each half of the peer's window (forced_push).
+    /// Notes a write, after which `total` bytes were written. A long write also needs PSH after each half of the peer's
+    /// window (forced_push).
     pub(crate) fn wrote(&mut self, key: FlowKey, status: &Status, total: u64) {
         let flow = self.flows.entry(key).or_default();
         flow.window = flow.window.max(status.window.snd_wnd);
@@ -48,7 +50,7 @@ impl Offload {
         flow.writes.push(total);
     }
 
-    /// Sets the flag of the packets of one connection that leave at one time.
+    /// Sets the flag on packets of one connection that leave at the same time.
     pub(crate) fn set_push(&mut self, key: FlowKey, status: &Status, packets: &mut [Packet]) {
         let flow = self.flows.entry(key).or_default();
         let mut last: Option<(usize, u64)> = None;
@@ -80,7 +82,8 @@ impl Offload {
 }
 
 impl Flow {
-    /// The number of the super-packet to which a segment belongs; new data begins one, or goes on with that of this burst.
+    /// Returns the number of the super-packet to which a segment belongs. New data extends the super-packet of this
+    /// burst or begins one.
     fn piece(&mut self, from: u64, to: u64, limit: u64, started_here: &mut usize) -> usize {
         if from < self.sent {
             let of = |piece: &(u64, u64)| piece.0 <= from && from < piece.1;
@@ -101,8 +104,8 @@ impl Flow {
     }
 }
 
-/// Segments of a super-packet: a millisecond of the pacing rate and, on short round trips, more (tcp_tso_autosize), and at most
-/// half of the window (tcp_cwnd_test).
+/// Segments in a super-packet: a millisecond of the pacing rate, more on short round trips (tcp_tso_autosize), and at
+/// most half of the window (tcp_cwnd_test).
 pub(crate) fn limit(status: &Status) -> u64 {
     let (cwnd, mss) = (u64::from(status.window.snd_cwnd), u64::from(status.snd_mss.max(1)));
     let shortest = status.timing.min_rtt >> 9;

@@ -1,7 +1,7 @@
-//! The queue of the device, as a script sets it with `tc`: one that takes nothing (`pfifo limit 0`), Linux's fq, or none.
+//! The queue of the device, as a script sets it with `tc`: a full one (`pfifo limit 0`), Linux's fq, or none.
 //!
-//! fq lets a connection's super-packets go at the pacing rate (net/sched/sch_fq.c:fq_dequeue). TCP gives it the next one while no more than
-//! two wait (tcp_output.c:tcp_small_queue_check); a connection that may not be polled has sent nothing.
+//! fq releases a connection's super-packets at the pacing rate (net/sched/sch_fq.c:fq_dequeue). TCP passes the next one
+//! while at most two wait (tcp_output.c:tcp_small_queue_check). A connection that may not be polled has sent nothing.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -9,19 +9,19 @@ use std::fs;
 use paceline_tcp::Status;
 use paceline_wire::{Duration, Instant, Packet, Rate};
 
-/// What the device does with packets.
+/// How the device handles packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Discipline {
-    /// All leave at once.
+    /// All packets leave at once.
     None,
-    /// Nothing is taken.
+    /// No packet is accepted.
     Full,
-    /// They are paced.
+    /// Packets are paced.
     Fq,
 }
 
 impl Discipline {
-    /// As the last `tc` left it, whose words are in the file that the environment names.
+    /// The discipline set by the last `tc`. The environment names the file with its words.
     pub(crate) fn now() -> Discipline {
         let file = std::env::var_os("PACKETDRILL_QUEUE");
         let words = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
@@ -33,22 +33,23 @@ impl Discipline {
     }
 }
 
-/// fq, of the one connection that scripts have.
+/// fq for the single connection of a script.
 #[derive(Debug)]
 pub(crate) struct Fq {
     waiting: VecDeque<Vec<Packet>>,
     credit: i64,
-    /// When the next one may leave (time_next_packet).
+    /// Departure time of the next super-packet (time_next_packet).
     next: Option<Instant>,
     last: Instant,
 }
 
-/// Of a super-packet: its bytes leave in so much time at the pacing rate, and two MTUs at least.
+/// Refill of the credit: two MTUs. A super-packet takes the time of its bytes at the pacing rate, and of two MTUs at
+/// least.
 const QUANTUM: i64 = 2 * 1_500;
 const INITIAL_QUANTUM: i64 = 10 * 1_500;
-/// After so long a connection has credit again (flow_refill_delay).
+/// Idle time after which a connection has credit again (flow_refill_delay).
 const REFILL_DELAY: Duration = Duration::from_millis(40);
-/// Super-packets that wait while TCP gives another one.
+/// Most waiting super-packets with which TCP passes another one.
 const SMALL_QUEUE: usize = 2;
 
 impl Fq {
@@ -67,12 +68,12 @@ impl Fq {
         self.waiting.push_back(packets);
     }
 
-    /// When the next super-packet leaves.
+    /// Departure time of the next super-packet.
     pub(crate) fn due(&self) -> Option<Instant> {
         (!self.waiting.is_empty()).then(|| self.next.unwrap_or(Instant::ZERO))
     }
 
-    /// A super-packet that may leave.
+    /// Returns a super-packet that may leave.
     pub(crate) fn release(&mut self, now: Instant, rate: Rate) -> Option<Vec<Packet>> {
         if self.due()? > now {
             return None;
@@ -89,7 +90,7 @@ impl Fq {
         }
         let mut share = rate.time_for(bytes.max(QUANTUM as usize) as u64).min(Duration::from_secs(1));
         if let Some(next) = self.next {
-            // It was late, which is made up for by half at most.
+            // The last departure was late. The delay is made up for by half of the share at most.
             share = share - (share / 2).min(now.saturating_since(next));
         }
         self.next = Some(now + share);
@@ -97,7 +98,8 @@ impl Fq {
     }
 }
 
-/// Twice the window in a round trip until half of ssthresh, and 1.2 times after it (tcp_input.c:tcp_update_pacing_rate).
+/// The pacing rate: twice the window in a round trip below half of ssthresh, else 1.2 times the window
+/// (tcp_input.c:tcp_update_pacing_rate).
 pub(crate) fn pacing_rate(status: &Status) -> u64 {
     let percent = if status.window.snd_cwnd < status.window.snd_ssthresh / 2 { 200 } else { 120 };
     let window =

@@ -1,4 +1,4 @@
-//! Descriptors, and what is behind them.
+//! Descriptors and their sockets.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use paceline_tcp::ConnectionId;
 use paceline_wire::Instant;
 
-/// What a descriptor stands for.
+/// The object of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     New,
@@ -15,25 +15,25 @@ pub(crate) enum Kind {
     Connection(ConnectionId),
 }
 
-/// A socket of packetdrill's.
+/// A socket of packetdrill.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Socket {
     pub(crate) kind: Kind,
     pub(crate) bound: Option<SocketAddr>,
-    /// As it was set, in bytes.
+    /// The value that was set, in bytes.
     pub(crate) send_buffer: Option<u32>,
-    /// When data came last, or when the connection opened.
+    /// Arrival of the last data, or the opening of the connection.
     pub(crate) last_data: Instant,
     /// Bytes given to the connection.
     pub(crate) written: u64,
 }
 
-/// All of them.
+/// All sockets.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets(HashMap<c_int, Socket>);
 
 impl Sockets {
-    /// A real descriptor for a new socket; none if the process has no more.
+    /// Opens a real descriptor for a new socket. `None` if the process has no more.
     pub(crate) fn open(&mut self, kind: Kind, now: Instant) -> Option<c_int> {
         // SAFETY: the call takes no pointers.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
@@ -60,12 +60,12 @@ impl Sockets {
         self.0.get_mut(&fd).ok_or(libc::EBADF)
     }
 
-    /// The one of a connection, while it is open.
+    /// The socket of a connection, while it is open.
     pub(crate) fn of(&mut self, id: ConnectionId) -> Option<&mut Socket> {
         self.0.values_mut().find(|socket| socket.kind == Kind::Connection(id))
     }
 
-    /// Somebody waits in a call unless the descriptor says otherwise.
+    /// True if calls on the descriptor wait.
     pub(crate) fn blocks(fd: c_int) -> bool {
         // SAFETY: the call takes no pointers.
         let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };

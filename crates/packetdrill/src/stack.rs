@@ -1,4 +1,4 @@
-//! One host, its clock, and the packets that it has sent and nobody has looked at yet.
+//! One host, its clock, and its sent packets that packetdrill has not yet read.
 
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -20,34 +20,34 @@ pub(crate) struct Stack {
     pub(crate) sockets: Sockets,
     pub(crate) offload: Offload,
     fq: Fq,
-    /// A gateway in front of it, if there is one.
+    /// A gateway in front of the host, if there is one.
     middle: Option<Middle>,
-    /// Opened by peers and not asked for yet.
+    /// Connections opened by peers and not yet accepted.
     pub(crate) accepted: Vec<ConnectionId>,
-    /// Whose descriptors are closed.
+    /// Connections with closed descriptors.
     pub(crate) was_closed: Vec<ConnectionId>,
-    /// When each packet left, and its bytes.
+    /// Departure time and bytes of each packet.
     out: VecDeque<(Instant, Vec<u8>)>,
     local: Option<IpAddr>,
     next_port: u16,
     pool: BufferPool,
-    /// Threads that wait in a call, and those that have been woken and have not looked yet.
+    /// Number of threads that wait in a call, and of those woken that have not yet tried again.
     waiting: usize,
     woken: usize,
 }
 
 static STACK: LazyLock<Mutex<Stack>> = LazyLock::new(|| Mutex::new(Stack::new()));
-/// Something has happened for which a thread may wait.
+/// Signals an event for which a thread may wait.
 static HAPPENED: Condvar = Condvar::new();
-/// A thread that was woken has looked.
+/// Signals that a woken thread has tried again.
 static LOOKED: Condvar = Condvar::new();
 
-/// The host; packetdrill has a second thread for system calls that wait.
+/// Locks the host. packetdrill has a second thread for blocking system calls.
 pub(crate) fn lock() -> MutexGuard<'static, Stack> {
     STACK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tries until there is an outcome; where the descriptor does not wait, once.
+/// Tries until there is an outcome. On a non-blocking descriptor it tries once.
 pub(crate) fn wait<T>(fd: c_int, mut attempt: impl FnMut(&mut Stack) -> Option<T>) -> Option<T> {
     let mut stack = lock();
     let mut outcome = attempt(&mut stack);
@@ -65,7 +65,7 @@ pub(crate) fn wait<T>(fd: c_int, mut attempt: impl FnMut(&mut Stack) -> Option<T
     outcome
 }
 
-/// After something has happened: who waits looks now, before time goes on.
+/// After an event, lets the waiting threads try again before time advances.
 pub(crate) fn settle(mut stack: MutexGuard<'static, Stack>) {
     stack.woken = stack.waiting;
     HAPPENED.notify_all();
@@ -95,8 +95,8 @@ impl Stack {
         }
     }
 
-    /// `flags`: the address that connections come from which were not bound; then, if a split gateway is in front, what the host is
-    /// ([`Middle::beside`]).
+    /// Reads `flags`: the address of connections that were not bound. Then, with a split gateway in front, the role of
+    /// the host ([`Middle::beside`]).
     pub(crate) fn set_up(&mut self, flags: &str) {
         let mut words = flags.split_whitespace();
         self.local = words.next().and_then(|address| address.parse().ok());
@@ -113,7 +113,7 @@ impl Stack {
         self.endpoint.connection_mut(id).ok_or(libc::ENOTCONN)
     }
 
-    /// A connection that a peer opened to `address` and whose handshake is done.
+    /// Takes a connection that a peer opened to `address` and whose handshake is complete.
     pub(crate) fn take_accepted(&mut self, address: SocketAddr) -> Option<ConnectionId> {
         while let Some(id) = self.endpoint.accept() {
             self.accepted.push(id);
@@ -127,7 +127,7 @@ impl Stack {
         Some(self.accepted.remove(at))
     }
 
-    /// A packet of the script arrives.
+    /// Takes a packet of the script.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         let Some(packet) = Packet::parse(&[], bytes, &mut self.pool) else { return };
         match &mut self.middle {
@@ -137,16 +137,16 @@ impl Stack {
         self.poll();
     }
 
-    /// The host gets a packet.
+    /// Passes a packet to the host.
     fn hear(&mut self, packet: Packet) {
         let is_syn = packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::SYN));
-        // From its handshake on, as Linux counts.
+        // As Linux, the count starts with the handshake.
         let (key, has_data) = (packet.flow_key(), is_syn || !packet.payload().is_empty());
         let is_of = |key: FlowKey| self.endpoint.ids().find(|id| self.key_of(*id) == Some(key.reversed()));
         let (id, now) = (key.and_then(is_of).filter(|_| has_data), self.now);
         match id.map(|id| (id, self.sockets.of(id))) {
             Some((_, Some(socket))) => socket.last_data = now,
-            // RFC 1122, Section 4.2.2.13: nobody will read it, which a reset tells.
+            // RFC 1122, Section 4.2.2.13: nobody will read this data, so a reset answers it.
             Some((id, None)) if self.was_closed.contains(&id) => {
                 self.endpoint.remove(id);
             }
@@ -159,7 +159,7 @@ impl Stack {
         self.endpoint.connection(id).map(Connection::key)
     }
 
-    /// Takes what has left until now.
+    /// Collects the packets that have left until now.
     pub(crate) fn poll(&mut self) {
         self.endpoint.handle_timeout(self.now);
         if let Some(mut middle) = self.middle.take() {
@@ -168,7 +168,7 @@ impl Stack {
             return;
         }
         match Discipline::now() {
-            // Who takes nothing does not ask.
+            // A full device does not poll.
             Discipline::Full => self.pause(),
             Discipline::None => while self.transmit(usize::MAX, false) {},
             Discipline::Fq => loop {
@@ -184,7 +184,7 @@ impl Stack {
         }
     }
 
-    /// What the host and the gateway have for each other and for the script. There is no device's queue.
+    /// Passes packets between host, gateway and script. There is no device queue.
     fn relay(&mut self, middle: &mut Middle) {
         middle.handle_timeout(self.now);
         loop {
@@ -199,7 +199,7 @@ impl Stack {
         }
     }
 
-    /// Connections that are not polled: their timers run all the same.
+    /// Handles connections that are not polled. Their timers still run.
     fn pause(&mut self) {
         let ids: Vec<_> = self.endpoint.ids().collect();
         for id in ids {
@@ -210,7 +210,7 @@ impl Stack {
         }
     }
 
-    /// So many packets of one connection at most leave, or wait in fq; none when there are none.
+    /// Sends at most `most` packets of one connection, or queues them in fq. False if there are none.
     fn transmit(&mut self, most: usize, waits: bool) -> bool {
         let mut burst: Vec<Packet> = Vec::new();
         while burst.len() < most
@@ -240,7 +240,7 @@ impl Stack {
         }
     }
 
-    /// What fq lets go.
+    /// Sends the packets that fq releases.
     fn release(&mut self) {
         let rate = self.flow_status().map_or(u64::MAX, |status| pacing_rate(&status));
         while let Some(packets) = self.fq.release(self.now, Rate::from_bytes_per_sec(rate)) {
@@ -248,7 +248,7 @@ impl Stack {
         }
     }
 
-    /// Of the connection that the script is about.
+    /// The status of the script's connection.
     fn flow_status(&self) -> Option<Status> {
         let id = self.endpoint.ids().next()?;
         self.endpoint.connection(id).map(|connection| connection.status(self.now))
@@ -261,14 +261,14 @@ impl Stack {
         }
     }
 
-    /// When something is due. A connection that is not polled wants it all the time: then time goes on by steps.
+    /// Time of the next event. A connection that is not polled is always due, so time then advances in steps.
     fn next(&self) -> Option<Instant> {
         let middle = self.middle.as_ref().and_then(Middle::due);
         let due = [self.endpoint.poll_timeout(), self.fq.due(), middle].into_iter().flatten().min();
         due.map(|due| if due <= self.now { self.now + STEP } else { due })
     }
 
-    /// Time passes, and timers expire when they are due.
+    /// Advances the time and handles timers when they are due.
     pub(crate) fn advance(&mut self, by: Duration) {
         let end = self.now + by;
         self.poll();
@@ -280,7 +280,7 @@ impl Stack {
         self.poll();
     }
 
-    /// The next packet that leaves, with time going on until it does; none within `patience`.
+    /// Advances the time until a packet leaves. `None` if none leaves within `patience`.
     pub(crate) fn next_packet(&mut self, patience: Duration) -> Option<(Instant, Vec<u8>)> {
         let end = self.now + patience;
         loop {
@@ -294,5 +294,5 @@ impl Stack {
     }
 }
 
-/// Our choice: a tenth of what scripts tell apart.
+/// Our choice: a tenth of the shortest time that scripts distinguish.
 const STEP: Duration = Duration::from_micros(100);

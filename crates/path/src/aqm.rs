@@ -1,8 +1,8 @@
-//! Queue disciplines beyond drop-tail: who waits, who is dropped before the queue is full, who is marked.
+//! Queue disciplines other than drop-tail. They decide the order of packets, early drops and marks.
 //!
-//! A link without one keeps its packets in a [`DropTail`] and never comes here. With one, the discipline holds all that waits,
-//! and whenever the bottleneck is free it chooses what goes next. What it has chosen keeps its turn, even when the bottleneck has
-//! to wait for a chance to send it.
+//! A link without a discipline keeps its packets in a [`DropTail`] and does not use this module. Otherwise the
+//! discipline holds all waiting packets, and chooses the next packet when the bottleneck becomes free. The chosen
+//! packet stays next, even if the bottleneck must wait for a chance to send it.
 
 mod abc;
 mod codel;
@@ -29,10 +29,10 @@ pub use fq_codel::FqCodelConfig;
 pub use pie::PieConfig;
 pub use red::RedConfig;
 
-/// Queue management, and its parameters. The limit of the queue stays the limit of each.
+/// Queue management with its parameters. Each discipline also obeys the limit of the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aqm {
-    /// None: what finds no room is dropped.
+    /// No queue management: packets that find no room are dropped.
     #[default]
     DropTail,
     /// CoDel (RFC 8289).
@@ -47,15 +47,15 @@ pub enum Aqm {
     Abc(AbcConfig),
 }
 
-/// What waits, what is dropped, and what goes next.
+/// Holds the waiting packets, drops packets, and chooses the next one.
 ///
-/// Times never go back. A discipline that drops or marks does it by the [`Desk`], which counts it.
+/// Times never go back. A discipline drops and marks packets through the [`Desk`], which counts them.
 pub(crate) trait QueueDiscipline: fmt::Debug + Send + Sync {
-    /// Takes a packet at its arrival, or drops it, or drops others for it.
+    /// Takes a packet at its arrival, or drops it, or drops others to make room.
     fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>);
-    /// What the bottleneck, free since `now`, sends next. `None` only when nothing waits any more.
+    /// Returns the packet that the bottleneck, free since `now`, sends next. `None` only if no packet waits.
     fn dequeue(&mut self, now: Instant, desk: &mut Desk<'_>) -> Option<Waiting>;
-    /// Packets that wait.
+    /// The number of waiting packets.
     fn len(&self) -> usize;
     /// Their IP bytes.
     fn bytes(&self) -> u64;
@@ -63,23 +63,23 @@ pub(crate) trait QueueDiscipline: fmt::Debug + Send + Sync {
     fn boxed(&self) -> Box<dyn QueueDiscipline>;
 }
 
-/// What a discipline may do with a packet beside keeping it, and what it may know of its link.
+/// The actions of a discipline on packets, and its view of the link.
 pub(crate) struct Desk<'a> {
     pub(crate) parcels: &'a mut Parcels,
     pub(crate) counters: &'a mut LinkCounters,
     pub(crate) server: &'a Server,
     pub(crate) start: Instant,
-    /// What has been chosen already and still waits. It counts against the limit.
+    /// Packets and bytes that are chosen but still wait. They count against the limit.
     pub(crate) chosen: (usize, u64),
-    /// Nothing waits or is being sent: then a packet of any size is taken.
+    /// True if no packet waits or is being sent. Then a packet of any size is accepted.
     pub(crate) idle: bool,
 }
 
 impl Aqm {
-    /// The names of all.
+    /// The names of all disciplines except `abc`.
     pub const NAMES: [&'static str; 5] = ["drop-tail", "codel", "fq-codel", "pie", "red"];
 
-    /// One of them by its name, with the parameters that its source recommends.
+    /// Returns a discipline by its name, with the parameters that its source recommends.
     pub fn named(name: &str) -> Option<Aqm> {
         match name {
             "drop-tail" => Some(Aqm::DropTail),
@@ -103,7 +103,7 @@ impl Aqm {
         }
     }
 
-    /// `random` is for this discipline alone. `None` for drop-tail, which the link does itself.
+    /// Builds the discipline; `random` is for it alone. Returns `None` for drop-tail, which the link implements itself.
     pub(crate) fn build(self, limit: QueueLimit, mut random: Random) -> Option<Box<dyn QueueDiscipline>> {
         Some(match self {
             Aqm::DropTail => return None,
@@ -123,7 +123,8 @@ impl Clone for Box<dyn QueueDiscipline> {
 }
 
 impl Desk<'_> {
-    /// Marks a packet whose ends can bear it (RFC 3168, Section 5). False when they cannot: then it is to be dropped.
+    /// Marks a packet whose ends support ECN (RFC 3168, Section 5). Returns false if they do not; then the packet must
+    /// be dropped.
     pub(crate) fn mark(&mut self, parcel: &Parcel) -> bool {
         let Some(packet) = self.parcels.packet_mut(parcel) else { return false };
         match packet.ecn() {
@@ -132,18 +133,18 @@ impl Desk<'_> {
                 self.counters.marked.add(parcel.bytes);
                 true
             }
-            // Marked on the way here.
+            // Another link has marked it.
             Some(Ecn::Ce) => true,
             Some(Ecn::NotEct) | None => false,
         }
     }
 
-    /// Whether a packet asks to accelerate, ECT(1) (ABC).
+    /// True if a packet has the mark "accelerate", ECT(1) (ABC).
     pub(crate) fn accelerates(&self, parcel: &Parcel) -> bool {
         self.parcels.packet(parcel).is_some_and(|packet| packet.ecn() == Some(Ecn::Ect1))
     }
 
-    /// Lets a packet tell its sender to brake, ECT(0) (ABC).
+    /// Sets the mark "brake", ECT(0), on a packet (ABC).
     pub(crate) fn brake(&mut self, parcel: &Parcel) {
         if let Some(packet) = self.parcels.packet_mut(parcel) {
             packet.set_ecn(Ecn::Ect0);
@@ -151,19 +152,19 @@ impl Desk<'_> {
         }
     }
 
-    /// Dropped before the queue is full.
+    /// Drops a packet before the queue is full.
     pub(crate) fn drop_early(&mut self, waiting: Waiting) {
         self.counters.dropped_by_aqm.add(waiting.parcel.bytes);
         self.parcels.discard(waiting.parcel);
     }
 
-    /// Dropped because the queue is full.
+    /// Drops a packet because the queue is full.
     pub(crate) fn drop_for_room(&mut self, waiting: Waiting) {
         self.counters.dropped_by_queue.add(waiting.parcel.bytes);
         self.parcels.discard(waiting.parcel);
     }
 
-    /// A packet goes into a queue that is first in, first out, if there is room.
+    /// Adds a packet to a first-in, first-out queue, or drops it if there is no room.
     pub(crate) fn admit(&mut self, fifo: &mut DropTail, waiting: Waiting) {
         if self.has_room(fifo, waiting.parcel.bytes) {
             fifo.push(waiting);
@@ -172,19 +173,19 @@ impl Desk<'_> {
         }
     }
 
-    /// Whether a queue that is first in, first out has room for a packet.
+    /// True if a first-in, first-out queue has room for a packet.
     pub(crate) fn has_room(&self, fifo: &DropTail, bytes: u32) -> bool {
         self.idle || fifo.has_room_beside(self.chosen, bytes)
     }
 
-    /// What the bottleneck could have sent between two times; `None` without a limit.
+    /// Bytes that the bottleneck could have sent between two times; `None` without a limit.
     pub(crate) fn capacity_bytes(&self, from: Instant, to: Instant) -> Option<u64> {
         let since = |at: Instant| at.saturating_since(self.start);
         self.server.capacity_bytes(since(from), since(to))
     }
 }
 
-/// A time of a configuration that must not be zero.
+/// Returns an error if a configured time is zero.
 fn check_time(time: Duration) -> Result<(), ConfigError> {
     if time.is_zero() { Err(ConfigError::AqmOfNoTime) } else { Ok(()) }
 }

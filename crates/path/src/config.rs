@@ -1,4 +1,4 @@
-//! Everything that can be set on one direction of a link.
+//! The configuration of one direction of a link.
 
 use crate::aqm::Aqm;
 use crate::delay::{Delay, Jitter};
@@ -13,13 +13,13 @@ use crate::rate::RateProcess;
 use crate::reorder::Reorder;
 use crate::source::{RateSource, SourceError};
 
-/// One direction of a link. The default is a wire: no limit, no delay, no loss.
+/// One direction of a link. The default is a wire without limit, delay or loss.
 ///
 /// `LinkConfig<RateSource>` is read from text such as
 ///
 /// ```toml
 /// rate = "7.2mbit"                           # or { steps = [..] }, { trace = {..} }, { generate = {..} }, "unlimited"
-/// framing = "15b"                            # what the rate is charged for each packet beside its IP bytes
+/// framing = "15b"                            # further bytes of each packet that count against the rate
 /// queue = "300kb"                            # or "200packets", "unlimited"
 /// aqm = "codel"                              # or { name = "codel", target = "5ms", ecn = true }, fq-codel, pie, red, drop-tail
 /// policer = { rate = "10mbit", burst = "100kb" }
@@ -30,7 +30,7 @@ use crate::source::{RateSource, SourceError};
 /// link-retransmission = { limit = 3, after = "10ms" }
 /// reorder = { probability = "1%", by = "10ms" }
 /// duplicate = "0.5%"
-/// hold-out-of-order = true                   # a middlebox that lets nobody know of a hole
+/// hold-out-of-order = true                   # a middlebox that hides gaps in the sequence
 /// outage = { periodic = { first = "5s", every = "10s", length = "1s" }, effect = "drop" }
 /// ```
 ///
@@ -38,40 +38,40 @@ use crate::source::{RateSource, SourceError};
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LinkConfig<R = RateProcess> {
-    /// What it can carry.
+    /// The rate of the link.
     pub rate: R,
-    /// Bytes that the link sends with each packet beside its IP bytes: headers of the layers below. The rate counts them,
-    /// the queue does not.
+    /// Bytes of lower layers' headers that the link sends with each packet, besides its IP bytes. They count against
+    /// the rate, not against the queue.
     #[serde(rename = "framing", deserialize_with = "crate::units::de::bytes")]
     pub framing_bytes: u64,
-    /// What may wait.
+    /// The limit of the queue.
     pub queue: QueueLimit,
-    /// Who is dropped or marked before the queue is full.
+    /// Queue management: drops and marks before the queue is full.
     pub aqm: Aqm,
-    /// What exceeds a rate is dropped before it comes to the queue.
+    /// Drops packets that exceed a rate, before they reach the queue.
     pub policer: Option<Policer>,
-    /// Propagation.
+    /// Propagation delay.
     pub delay: Delay,
-    /// A further delay, other for each packet.
+    /// A further delay that differs from packet to packet.
     pub jitter: Option<Jitter>,
     /// Packets that do not arrive.
     pub loss: Loss,
     /// Which packets can be lost.
     pub loss_on: LossScope,
-    /// What is lost is sent again by the link itself. Without, it is gone.
+    /// The link itself retransmits lost packets. If absent, they stay lost.
     pub link_retransmission: Option<LinkRetransmission>,
-    /// Packets that are overtaken.
+    /// Packets that others overtake.
     pub reorder: Option<Reorder>,
-    /// How many arrive twice.
+    /// The share of packets that arrive twice.
     pub duplicate: Probability,
-    /// What arrives out of order within a TCP connection is held back until what is missing has arrived.
+    /// Holds packets of a TCP connection that are out of order, until the missing ones have arrived.
     pub hold_out_of_order: bool,
-    /// When the link does not work.
+    /// Times when the link does not work.
     pub outage: Outages,
 }
 
 impl LinkConfig<RateSource> {
-    /// Turns the source of the rate into the rate. `read` gives the text of a trace file by its name.
+    /// Replaces the source of the rate by the rate. `read` returns the text of a trace file by its name.
     pub fn resolve<E>(
         self,
         read: impl FnOnce(&str) -> Result<alloc::string::String, E>,
@@ -96,7 +96,7 @@ impl LinkConfig<RateSource> {
 }
 
 impl LinkConfig<RateProcess> {
-    /// Whether there can be such a link.
+    /// Returns an error if there can be no such link.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.rate.check()?;
         self.queue.check()?;

@@ -1,4 +1,4 @@
-//! What a link has done.
+//! Counters of a link.
 
 use paceline_wire::Duration;
 
@@ -13,37 +13,37 @@ pub struct Count {
 
 /// Totals of a link since it was made.
 ///
-/// What was sent or duplicated is delivered, dropped for one of five reasons, or still in the link:
-/// `sent + duplicated == delivered + dropped() + Link::queued() + Link::in_flight()`, in packets.
+/// A packet that was sent or duplicated is delivered, dropped for one of five reasons, or still in the link. In
+/// packets: `sent + duplicated == delivered + dropped() + Link::queued() + Link::in_flight()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Handed to the link.
     pub sent: Count,
-    /// Left the bottleneck, what was lost afterwards included.
+    /// Left the bottleneck, including packets that were lost later.
     pub transmitted: Count,
-    /// Attempts that failed and that the link layer made good for by another one. They count as transmitted, too.
+    /// Failed attempts that the link layer repeats. They count as transmitted, too.
     pub retried: Count,
     /// Arrived at the other end, duplicates included.
     pub delivered: Count,
     /// Copies made by the link.
     pub duplicated: Count,
-    /// Held back so that others overtook.
+    /// Held back so that other packets overtook them.
     pub reordered: Count,
-    /// Found no room in the queue, or, where the discipline has it so, made room for others.
+    /// Found no room in the queue, or were dropped to make room for others if the discipline does that.
     pub dropped_by_queue: Count,
     /// Dropped by active queue management before the queue was full.
     pub dropped_by_aqm: Count,
-    /// Exceeded what the [`Policer`](crate::Policer) allows.
+    /// Exceeded the rate of the [`Policer`](crate::Policer).
     pub dropped_by_policer: Count,
-    /// Lost as [`Loss`](crate::Loss) says.
+    /// Lost according to [`Loss`](crate::Loss).
     pub dropped_by_loss: Count,
     /// Lost in an outage.
     pub dropped_by_outage: Count,
-    /// Marked by queue management as having met congestion (ECN), or told to brake (ABC). They go on.
+    /// Marked by queue management as congestion (ECN) or "brake" (ABC). They continue in the link.
     pub marked: Count,
-    /// How long the bottleneck was sending. Opportunities take no time.
+    /// Time in which the bottleneck was sending. Opportunities take no time.
     pub sending: Duration,
-    /// The most that ever waited.
+    /// The largest number of bytes that ever waited.
     pub queued_bytes_max: u64,
 }
 
@@ -55,7 +55,7 @@ impl Count {
 }
 
 impl LinkCounters {
-    /// What will never arrive, by the name of its cause.
+    /// Returns the dropped packets, by the name of the cause.
     pub fn dropped_by_cause(&self) -> [(&'static str, Count); 5] {
         [
             ("queue", self.dropped_by_queue),
@@ -66,7 +66,7 @@ impl LinkCounters {
         ]
     }
 
-    /// Everything that will never arrive.
+    /// Returns the sum of all dropped packets.
     pub fn dropped(&self) -> Count {
         let reasons = self.dropped_by_cause().map(|(_, count)| count);
         Count {

@@ -1,4 +1,4 @@
-//! Propagation: the time from the bottleneck to the other end.
+//! Propagation delay: the time from the bottleneck to the other end.
 
 use alloc::vec::Vec;
 
@@ -10,21 +10,21 @@ use crate::rate::check_steps;
 /// Propagation delay of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delay {
-    /// Always the same.
+    /// The same for all packets.
     Constant(Duration),
-    /// Delays that follow each other, the first one from time zero: a hand-over to a longer or shorter path. What counts
-    /// is when a packet leaves the bottleneck. When the delay falls, later packets still do not overtake.
+    /// Consecutive delays, the first from time zero on, as in a hand-over to a longer or shorter path. The time at
+    /// which a packet leaves the bottleneck decides. Later packets do not overtake, even if the delay falls.
     Steps(Vec<DelayStep>),
 }
 
-/// From `at` on, `delay`.
+/// A delay that holds from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelayStep {
-    /// Since the start of the link.
+    /// Time since the start of the link.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub at: Duration,
-    /// From then on.
+    /// The delay from then on.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub delay: Duration,
 }
@@ -36,8 +36,8 @@ pub struct Jitter {
     /// Uniform between zero and this.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub up_to: Duration,
-    /// A packet waits for the one before it, as a radio link layer delivers in order. Without, packets that are closer
-    /// to each other than the jitter overtake.
+    /// A packet waits for the one before it, because a radio link layer delivers in order. If false, packets that are
+    /// closer to each other than the jitter overtake.
     #[serde(default = "yes")]
     pub keep_order: bool,
 }
@@ -53,7 +53,7 @@ impl Default for Delay {
 }
 
 impl Delay {
-    /// The delay of a packet that leaves the bottleneck at `time` since the start.
+    /// Returns the delay of a packet that leaves the bottleneck at `time` since the start.
     pub fn at(&self, time: Duration) -> Duration {
         match self {
             Delay::Constant(delay) => *delay,
@@ -64,7 +64,7 @@ impl Delay {
         }
     }
 
-    /// The least that any packet is delayed by.
+    /// Returns the smallest delay of any packet.
     pub(crate) fn least(&self) -> Duration {
         match self {
             Delay::Constant(delay) => *delay,

@@ -1,18 +1,18 @@
-//! What comes out of a link.
+//! The packets that come out of a link.
 
 use paceline_wire::{Duration, Instant, Packet};
 
 /// A packet that has arrived at the other end.
 ///
-/// In this order, so that what is looked at lies together: the end of a packet is room that few use.
+/// The order of the fields keeps frequently used bytes together. The end of a packet is rarely used.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Delivered {
-    /// When it arrived: not later than the time given to `advance`.
+    /// Time of arrival, which is not later than the time given to `advance`.
     pub at: Instant,
-    /// When it had been handed to the link.
+    /// Time at which it was handed to the link.
     pub sent: Instant,
-    /// From then until it left the bottleneck, less the time in which its own bytes were being sent.
+    /// Time from then until it left the bottleneck, minus the time in which its own bytes were being sent.
     pub queue_delay: Duration,
     /// The packet.
     pub packet: Packet,

@@ -1,8 +1,8 @@
-//! What makes a configuration impossible.
+//! Errors of configurations.
 
 use core::fmt;
 
-/// Why there is no link, or no trace, of this configuration.
+/// Why a link or a trace cannot be made from this configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -10,15 +10,15 @@ pub enum ConfigError {
     NoFirstStep,
     /// Steps that are not in rising order of time.
     StepsUnordered,
-    /// A queue that holds nothing.
+    /// A queue without any room.
     QueueOfNothing,
-    /// A target, interval or update of queue management of no time.
+    /// A target, interval or update time of queue management that is zero.
     AqmOfNoTime,
-    /// PIE that moves its probability more often than every 100 us.
+    /// An update interval of PIE below 100 us.
     PieTooOften,
-    /// FQ-CoDel without a queue, or with a quantum of nothing or of more than a gigabyte.
+    /// FQ-CoDel without a queue, or with a quantum of zero or of more than a gigabyte.
     FqCodelOfNothing,
-    /// RED, whose thresholds are shares of the queue's limit, without a limit.
+    /// RED with an unlimited queue. Its thresholds are shares of the queue's limit.
     RedWithoutLimit,
     /// RED's lower threshold is not below the upper one.
     RedThresholds,
@@ -28,25 +28,25 @@ pub enum ConfigError {
     OutagesUnordered,
     /// Periodic outages at least as long as their period, so that nothing ever leaves.
     OutageWithoutEnd,
-    /// A table of loss against load without a row, or not in rising order of rate.
+    /// A table of loss against load that has no row, or is not in rising order of rate.
     LoadTableUnordered,
-    /// Load measured over no time.
+    /// A window of zero for measuring load.
     NoLoadWindow,
     /// A trace shorter than ten seconds or longer than an hour.
     TraceDuration,
     /// A mean rate below 10 kbit/s or above 10 Gbit/s.
     TraceMean,
-    /// A scheduling interval or a correlation time of zero, or a user who is never served.
+    /// A scheduling interval or a correlation time of zero, or a share of served intervals of zero.
     TraceSchedule,
-    /// Hand-overs without time between them, or with a longest pause below the shortest.
+    /// A mean time between hand-overs of zero, a shortest pause of zero, or a longest pause below the shortest.
     TraceHandover,
-    /// A variation that this model cannot have over this duration.
+    /// A variation that is impossible for this model and duration.
     TraceVariation {
-        /// What was asked for, as a fraction of the mean.
+        /// The wanted variation, as a fraction of the mean.
         wanted: f64,
-        /// The smallest possible one: that of hand-overs and pauses alone.
+        /// The smallest possible variation, from hand-overs and pauses alone.
         lowest: f64,
-        /// The largest that still is a trace and not one spike.
+        /// The largest variation at which the trace is not just a single spike.
         highest: f64,
     },
 }

@@ -1,4 +1,4 @@
-//! Packets that the link layer sends again.
+//! Packets that the link layer retransmits.
 
 use alloc::collections::VecDeque;
 
@@ -6,19 +6,19 @@ use paceline_wire::Instant;
 
 use crate::queue::Waiting;
 
-/// Packets whose last attempt failed, in the order in which they will be sent again.
+/// Packets whose last attempt failed, in the order of their retransmission.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failed {
     waiting: VecDeque<Waiting>,
 }
 
 impl Failed {
-    /// Keeps a packet until `Waiting::ready`, never before that of another one: the time that it takes is the same for all.
+    /// Keeps a packet until `Waiting::ready`. The delay is the same for all packets, so they stay in order.
     pub(crate) fn push(&mut self, waiting: Waiting) {
         self.waiting.push_back(waiting);
     }
 
-    /// When the first one can be sent again.
+    /// Time at which the first packet can be retransmitted.
     #[inline]
     pub(crate) fn next_ready(&self) -> Option<Instant> {
         self.waiting.front().map(|first| first.ready)

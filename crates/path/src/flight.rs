@@ -12,14 +12,15 @@ use crate::parcels::Parcel;
 pub(crate) struct Flight {
     pub(crate) at: Instant,
     pub(crate) parcel: Parcel,
-    /// How long it had waited when it left.
+    /// The time that it had waited when it left.
     pub(crate) queue_delay: Duration,
 }
 
-/// What is in flight, in order of arrival; packets that arrive at one instant keep the order in which they were added.
+/// The packets in flight, in order of arrival. Packets that arrive at the same instant keep the order in which they
+/// were added.
 ///
-/// Most packets arrive in the order in which they left and go through a plain queue; only those that are allowed to
-/// overtake or to fall behind go through a heap.
+/// Most packets arrive in the order in which they left, and use a plain queue. Only packets that may overtake or fall
+/// behind use a heap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     ordered: VecDeque<(u64, Flight)>,
@@ -34,9 +35,9 @@ struct Unordered {
 }
 
 impl InFlight {
-    /// Adds a packet that does not overtake any other ordered one: it arrives at `at` or later.
+    /// Adds a packet that overtakes no other ordered one. It arrives at `at` or later.
     ///
-    /// By its parts, and on its own: they go straight to their place.
+    /// Separate arguments without inlining let the parts be written directly to their place.
     #[inline(never)]
     pub(crate) fn add_in_order(&mut self, mut at: Instant, parcel: Parcel, queue_delay: Duration) {
         if let Some((_, last)) = self.ordered.back() {
@@ -46,13 +47,13 @@ impl InFlight {
         self.ordered.push_back((number, Flight { at, parcel, queue_delay }));
     }
 
-    /// Adds a packet that arrives at `flight.at`, whatever is before or behind it.
+    /// Adds a packet that arrives at `flight.at`, regardless of the order.
     pub(crate) fn add_out_of_order(&mut self, flight: Flight) {
         let number = self.next_number();
         self.unordered.push(Unordered { number, flight });
     }
 
-    /// When the next one arrives.
+    /// Time at which the next packet arrives.
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         let ordered = self.ordered.front().map(|(_, flight)| flight.at);
         if self.unordered.is_empty() {
@@ -62,7 +63,7 @@ impl InFlight {
         ordered.into_iter().chain(unordered).min()
     }
 
-    /// Takes the next one that arrives at or before `now`.
+    /// Takes the next packet if it arrives at or before `now`.
     #[inline]
     pub(crate) fn take(&mut self, now: Instant) -> Option<Flight> {
         if !self.unordered.is_empty() {
@@ -105,7 +106,7 @@ impl Unordered {
     }
 }
 
-/// Reversed: the heap gives its greatest entry first, and that must be the earliest.
+/// Reversed, because the heap returns its greatest entry first, which must be the earliest.
 impl Ord for Unordered {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())

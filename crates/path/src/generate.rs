@@ -1,17 +1,17 @@
-//! Synthetic traces: what a phone in a moving car or on a train may get, with mean and variation as asked.
+//! Synthetic traces of a phone in a moving car or train, with the wanted mean and variation.
 //!
-//! The model is our choice, in four layers; the doubly stochastic idea is that of Sprout (Winstein et al., NSDI 2013),
-//! whose rate is a random walk with sticky outages.
-//! 1. The logarithm of the rate is a first-order autoregressive process with normal steps of 100 ms. It is normalised over
-//!    the trace, and its spread is solved for, so that mean and variation of the finished trace are those asked for and
-//!    not only their expectations.
-//! 2. Hand-overs come after exponentially distributed times. Each stops the link for a pause of which the logarithm is
-//!    uniform between two bounds, as many pauses of recorded traces are short and few are long.
-//! 3. With a second technology, hand-overs alternate between the two, and the rate of one is a share of the other's.
-//! 4. The base station serves this user in a random share of its scheduling intervals, and then delivers all that has
-//!    come due: the bursts that recorded traces show within a few milliseconds.
+//! The model is our choice and has four layers. The doubly stochastic idea is that of Sprout (Winstein et al., NSDI
+//! 2013), whose rate is a random walk with sticky outages.
+//! 1. The logarithm of the rate is a first-order autoregressive process with normal steps of 100 ms. It is normalised
+//!    over the trace. Its spread is computed so that the trace itself, and not only its expectation, has the wanted
+//!    mean and variation.
+//! 2. The times between hand-overs are exponentially distributed. Each hand-over stops the link for a pause, whose
+//!    logarithm is uniform between two bounds. In recorded traces many pauses are short and few are long.
+//! 3. With a second technology, hand-overs alternate between the two. The rate of one is a share of the other's.
+//! 4. The base station serves this user in a random share of its scheduling intervals. It then delivers all data that
+//!    is due. This gives the bursts of recorded traces within a few milliseconds.
 //!
-//! The defaults are near to recordings: see each model.
+//! The defaults are close to recordings; see each model.
 
 use alloc::vec::Vec;
 
@@ -25,29 +25,29 @@ use crate::trace::{NANOS_PER_MS, Trace, Work, close_period};
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(from = "ModelText")]
 pub struct TraceModel {
-    /// The rate over the whole trace.
+    /// Mean rate over the whole trace.
     pub mean: Rate,
-    /// Standard deviation / mean of the rate over windows of 100 ms.
+    /// Standard deviation of the rate over windows of 100 ms, divided by the mean.
     pub variation: f64,
-    /// How long the trace lasts before it repeats, in whole tenths of a second.
+    /// Time after which the trace repeats, in whole tenths of a second.
     pub duration: Duration,
-    /// Chooses one of the traces of this model.
+    /// Selects one of the traces of this model.
     pub seed: u64,
-    /// The time after which the logarithm of the rate correlates with itself by 1/e.
+    /// Time after which the autocorrelation of the rate's logarithm has fallen to 1/e.
     pub correlation: Duration,
     /// The scheduling interval of the base station in milliseconds.
     pub interval_ms: u32,
-    /// The share of intervals in which this user is served.
+    /// Share of the intervals in which this user is served.
     pub served: Probability,
-    /// Changes of the cell.
+    /// Hand-overs between cells.
     pub handover: Option<Handover>,
 }
 
-/// Changes of the cell.
+/// Hand-overs between cells.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Handover {
-    /// Mean time from one to the next.
+    /// Mean time between two hand-overs.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub every: Duration,
     /// The shortest pause.
@@ -56,7 +56,7 @@ pub struct Handover {
     /// The longest pause.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub pause_max: Duration,
-    /// What every other cell carries, as a share of the first one's rate: another technology. All of it when missing.
+    /// Rate of every other cell relative to the first one, for another technology. The same rate if absent.
     #[serde(default = "all")]
     pub other_cell: Probability,
 }
@@ -65,16 +65,16 @@ fn all() -> Probability {
     Probability::ONE
 }
 
-/// The windows over which the variation is that asked for, and the step of the rate process.
+/// Step of the rate process, and the windows over which the variation is that asked for.
 const STEP_MS: usize = 100;
 
-/// Solving for a larger spread would give one spike in a trace of nothing.
+/// A larger spread would give a single spike in an otherwise empty trace.
 const SPREAD_MAX: f64 = 6.0;
 
 impl TraceModel {
-    /// 3G on the move: 3 Mbit/s. Recordings of UMTS and HSDPA in cars, buses and trains have means of 1.6 to 2.5 Mbit/s,
-    /// variations of 50 to 83 %, correlation times of 7 to 55 s, and pauses above 100 ms every 4 s, a third of them above
-    /// 500 ms.
+    /// 3G on the move: 3 Mbit/s. Recordings of UMTS and HSDPA in cars, buses and trains have means of 1.6 to 2.5
+    /// Mbit/s. Their variations are 50 to 83 %, and their correlation times 7 to 55 s. Pauses above 100 ms occur every
+    /// 4 s, a third of them above 500 ms.
     pub fn hspa() -> Self {
         TraceModel {
             mean: Rate::from_bits_per_sec(3_000_000),
@@ -93,8 +93,9 @@ impl TraceModel {
         }
     }
 
-    /// LTE in a car: 8 Mbit/s. Recordings of LTE on the move have means of 5 to 17 Mbit/s, variations of 60 to 78 %,
-    /// correlation times of 2 to 20 s, and pauses above 100 ms every 4 to 6 s, a quarter of them or less above 500 ms.
+    /// LTE in a car: 8 Mbit/s. Recordings of LTE on the move have means of 5 to 17 Mbit/s and variations of 60 to 78 %.
+    /// Their correlation times are 2 to 20 s. Pauses above 100 ms occur every 4 to 6 s, at most a quarter of them above
+    /// 500 ms.
     pub fn lte_driving() -> Self {
         TraceModel {
             mean: Rate::from_bits_per_sec(8_000_000),
@@ -112,8 +113,8 @@ impl TraceModel {
         }
     }
 
-    /// 5G with hand-overs to 4G and back: 300 Mbit/s. A recorded walk changes technology every 27 s, with 523 Mbit/s on
-    /// the one and 159 on the other; recorded drives and walks have variations of 40 to 170 %.
+    /// 5G with hand-overs to 4G and back: 300 Mbit/s. A recorded walk changes technology every 27 s. The rates are 523
+    /// and 159 Mbit/s. Recorded drives and walks have variations of 40 to 170 %.
     pub fn five_g() -> Self {
         TraceModel {
             mean: Rate::from_bits_per_sec(300_000_000),
@@ -131,7 +132,7 @@ impl TraceModel {
         }
     }
 
-    /// Makes the trace.
+    /// Generates the trace.
     pub fn generate(&self) -> Result<Trace, ConfigError> {
         self.check()?;
         let steps = (self.duration.as_nanos() / NANOS_PER_MS) as usize / STEP_MS;
@@ -151,7 +152,7 @@ impl TraceModel {
             counts.push((end_ms, due));
         }
         close_period(&mut counts, end_ms);
-        // Counts are in order and not empty, and their sum is bounded by the checks of duration and mean.
+        // Counts are in order and not empty. The checks of duration and mean bound their sum.
         Trace::from_counts(counts).map_err(|_| ConfigError::TraceMean)
     }
 
@@ -173,7 +174,7 @@ impl TraceModel {
         }
     }
 
-    /// What the serving cell carries in each millisecond, as a share of the first cell; 0 during a hand-over.
+    /// Rate of the serving cell in each millisecond, relative to the first cell; 0 during a hand-over.
     fn cells(&self, millis: usize) -> Vec<f64> {
         let mut cells = Vec::with_capacity(millis);
         let Some(handover) = self.handover else {
@@ -213,7 +214,7 @@ impl TraceModel {
         Ok(logs.iter().map(|log| scale * libm::exp(low * log)).collect())
     }
 
-    /// A first-order autoregressive process of mean 0 and variance 1, both over these very steps.
+    /// A first-order autoregressive process. Its mean over these steps is exactly 0, and its variance exactly 1.
     fn normalised_logs(&self, steps: usize) -> Vec<f64> {
         let mut random = Random::named(self.seed, "trace rate");
         let step_s = STEP_MS as f64 / 1_000.0;
@@ -247,7 +248,7 @@ fn mean_and_variation(rates: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     (mean, libm::sqrt(variance) / mean)
 }
 
-/// A model as a scenario file writes it: a name, and what differs from its defaults.
+/// A model as written in a scenario file: a name, and changes to its defaults.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ModelText {

@@ -1,5 +1,5 @@
-//! A middlebox that holds TCP segments back until all before them have passed (Z. Wang et al., "An Untold Story of Middleboxes
-//! in Cellular Networks", SIGCOMM 2011, Section 4.3; DRWA, Section 5.4): the receiver never learns of a hole.
+//! A middlebox that holds TCP segments until all earlier ones have passed, so that the receiver never sees a gap. (Z.
+//! Wang et al., "An Untold Story of Middleboxes in Cellular Networks", SIGCOMM 2011, Section 4.3; DRWA, Section 5.4.)
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use paceline_wire::{Flags, FlowKey, Instant, Packet};
 
 use crate::flight::Flight;
 
-/// What is held, for a bounded number of flows.
+/// The held packets, for a bounded number of flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holder {
     flows: BTreeMap<FlowKey, Held>,
@@ -17,20 +17,21 @@ pub(crate) struct Holder {
 /// One direction of a connection.
 #[derive(Clone, Debug, Default)]
 struct Held {
-    /// The position behind all that passed in order, as 64 bits.
+    /// The position after all data that passed in order, as 64 bits.
     expected: u64,
-    /// By first position, with the last; what came twice waits twice.
+    /// Held packets by first position, with their end. A segment that came twice is held twice.
     waiting: BTreeMap<u64, VecDeque<(u64, Flight)>>,
     count: usize,
 }
 
-/// Our choice: more flows than any test has; further ones pass unexamined.
+/// Our choice: more flows than any test has. Further flows pass unexamined.
 const FLOWS_MAX: usize = 65_536;
-/// Our choice: some 6 MB, as a box has so much memory for a flow. When it is full, the hole is given up.
+/// Our choice: about 6 MB, the assumed memory of a box per flow. If it is full, the box passes everything in spite of
+/// the gap.
 const HELD_MAX: usize = 4_096;
 
 impl Holder {
-    /// Takes a packet that has passed the link, and gives `pass` all that goes on with it, in order.
+    /// Takes a packet that has passed the link. Gives `pass` all packets that continue with it, in order.
     pub(crate) fn take(&mut self, packet: Option<&Packet>, flight: Flight, pass: &mut impl FnMut(Flight)) {
         let tcp = packet.and_then(|packet| Some((packet.flow_key()?, packet.tcp()?)));
         let Some((key, tcp)) = tcp.filter(|(_, tcp)| tcp.seq_len() > 0) else { return pass(flight) };
@@ -59,14 +60,14 @@ impl Holder {
         }
     }
 
-    /// Packets that wait.
+    /// The number of held packets.
     pub(crate) fn len(&self) -> usize {
         self.held
     }
 }
 
 impl Held {
-    /// What nothing is missing before; how many that were.
+    /// Passes the packets that no gap precedes. Returns their number.
     fn pass_in_order(&mut self, at: Instant, pass: &mut impl FnMut(Flight)) -> usize {
         let before = self.count;
         while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() <= self.expected) {
@@ -79,7 +80,7 @@ impl Held {
         before - self.count
     }
 
-    /// Everything, in order.
+    /// Passes everything in order. Returns the number of packets.
     fn pass_all(&mut self, at: Instant, pass: &mut impl FnMut(Flight)) -> usize {
         let last = self.waiting.last_key_value().map(|(start, _)| *start);
         self.expected = self.expected.max(last.unwrap_or(0));

@@ -1,7 +1,7 @@
-//! What happens to a packet beyond waiting, decided when it is handed to the link.
+//! Decides what happens to a packet besides waiting, when it is handed to the link.
 //!
-//! Deciding early keeps the random choices apart from everything else: each packet takes one draw of every purpose that is
-//! configured, whether it is dropped by the queue or not.
+//! Early decisions keep the random choices independent of everything else. Each packet takes one draw for each
+//! configured purpose, even if the queue drops it.
 
 use paceline_wire::{Duration, Flags, Packet};
 
@@ -12,16 +12,16 @@ use crate::originals::Originals;
 use crate::policer::Bucket;
 use crate::random::{Probability, Random};
 
-/// What will happen to a packet.
+/// The decisions about a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fate {
     pub(crate) jitter: Duration,
-    /// So many attempts of the link layer fail before the one that decides.
+    /// The number of attempts of the link layer that fail before the last one.
     pub(crate) failures: u32,
     pub(crate) faults: Faults,
 }
 
-/// What befalls a packet beside a delay: as bits of a word, so that fates are copied by words.
+/// Faults of a packet other than delay. They are bits of a word, so that fates are copied as words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Faults(u32);
 
@@ -29,7 +29,7 @@ impl Faults {
     pub(crate) const LOST: Faults = Faults(1);
     pub(crate) const DUPLICATED: Faults = Faults(2);
     pub(crate) const HELD_BACK: Faults = Faults(4);
-    /// Dropped where it is handed over.
+    /// Dropped by the policer before the queue.
     pub(crate) const POLICED: Faults = Faults(8);
 
     pub(crate) fn contains(self, fault: Faults) -> bool {
@@ -42,7 +42,7 @@ impl Faults {
 }
 
 impl Fate {
-    /// More than a delay befalls it.
+    /// True if the packet has a fault other than jitter.
     #[inline(always)]
     pub(crate) fn is_odd(self) -> bool {
         self.failures | self.faults.0 != 0
@@ -52,21 +52,21 @@ impl Fate {
 /// Draws fates.
 #[derive(Clone, Debug)]
 pub(crate) struct Impairments {
-    /// Nothing ever befalls a packet, and no draw is made.
+    /// True if nothing can happen to any packet. Then no draw is made.
     none: bool,
     policer: Option<Bucket>,
     scope: LossScope,
     loss: LossProcess,
-    /// How often the link layer sends a packet again at most.
+    /// The most retransmissions of the link layer per packet.
     retries: u8,
-    /// Only where originals are treated otherwise.
+    /// Present only if the loss applies to originals.
     originals: Option<Originals>,
     jitter: Option<(Jitter, Random)>,
     reorder: Option<(Probability, Random)>,
     duplicate: Option<(Probability, Random)>,
 }
 
-/// Our choice: some 10 MB of memory, and more flows than any test has.
+/// Our choice: about 10 MB of memory, and more flows than any test has.
 const FLOWS_MAX: usize = 65_536;
 
 impl Impairments {
@@ -89,7 +89,7 @@ impl Impairments {
         }
     }
 
-    /// The fate of a packet handed over at a time since the start of the link.
+    /// Returns the fate of a packet that is handed over at a time since the start of the link.
     #[inline]
     pub(crate) fn decide(&mut self, at: Duration, packet: &Packet) -> Fate {
         if self.none { Fate::default() } else { self.draw(at, packet) }
@@ -131,7 +131,7 @@ impl Impairments {
     }
 }
 
-/// A TCP segment that does nothing but acknowledge.
+/// True for a TCP segment that only acknowledges.
 fn is_pure_ack(packet: &Packet) -> bool {
     packet.tcp().is_some_and(|tcp| {
         let others = Flags::SYN | Flags::FIN | Flags::RST;

@@ -1,12 +1,12 @@
-//! A link without I/O: rate, queue, propagation, and what goes wrong on the air.
+//! A link without I/O: rate, queue, propagation, and impairments of a radio link.
 //!
-//! [`Link`] is one direction of a path. It is driven by whoever has packets and a clock: a simulator, or an emulator
-//! between two network interfaces. Departures follow a virtual clock, so that a late caller never turns into a wrong rate,
-//! and every random choice follows from a seed, so that a run repeats to the bit on every machine.
+//! [`Link`] is one direction of a path. A driver with packets and a clock uses it: a simulator, or an emulator between
+//! two network interfaces. Departures follow a virtual clock, so that a late caller does not change the rate. Every
+//! random choice follows from a seed, so that a run repeats to the bit on every machine.
 //!
-//! The [rate](RateProcess) is constant, changes in steps, or follows a [`Trace`] of delivery opportunities, which is
-//! read from one of three [formats](TraceFormat) or [made](TraceModel). [`Oracle`] gives the best that any sender could
-//! reach. A duplex path is two links with two seeds.
+//! The [rate](RateProcess) is constant, changes in steps, or follows a [`Trace`] of delivery opportunities. A trace is
+//! read from one of three [formats](TraceFormat) or [generated](TraceModel). [`Oracle`] gives the best result that any
+//! sender could reach. A duplex path is two links with two seeds.
 //!
 //! ```
 //! use core::net::{Ipv4Addr, SocketAddr};

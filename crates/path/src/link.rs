@@ -29,39 +29,40 @@ use managed::Managed;
 
 /// One direction of a link.
 ///
-/// [`send`](Link::send) hands packets to it, [`advance`](Link::advance) takes out what has arrived, and
-/// [`next_event`](Link::next_event) tells when to call it. Time never goes backwards between calls. When a packet leaves
-/// and arrives depends on the times given to `send`, never on when `advance` is called; calling it early or late only
-/// shifts when the caller learns of it.
+/// [`send`](Link::send) hands packets to it, [`advance`](Link::advance) takes out packets that have arrived, and
+/// [`next_event`](Link::next_event) tells when to call it. Time never goes backwards between calls. Departures and
+/// arrivals depend on the times given to `send`, never on the time at which `advance` is called. An early or late call
+/// only changes when the caller sees them.
 ///
-/// A packet meets the policer, waits in the queue until the bottleneck takes it, leaves when its last byte has been sent, and then meets
-/// loss (which the link layer may repair by sending it again), outage, duplication, a box that holds back what is out of order,
-/// propagation and jitter, in this order. Nothing is allocated per packet once the queues have grown to what the path needs.
+/// A packet first meets the policer. It waits in the queue until the bottleneck takes it, and leaves when its last byte
+/// has been sent. Then it meets loss, outage, duplication, the box that holds out-of-order packets, propagation and
+/// jitter, in this order. The link layer may repair a loss by retransmission. Nothing is allocated per packet once the
+/// queues have reached the size that the path needs.
 #[derive(Clone, Debug)]
 pub struct Link {
     start: Instant,
     server: Server,
     framing_bytes: u64,
     parcels: Parcels,
-    /// What waits; with queue management only what it has chosen to go next.
+    /// The waiting packets. With queue management, only the packet chosen as next.
     queue: DropTail,
     managed: Option<Managed>,
     link_retransmission: Option<LinkRetransmission>,
     failed: Failed,
-    /// When the first packet of the queue will be served, once that is known.
+    /// Time at which the first packet of the queue will be served, once known.
     next: Option<Next>,
     in_service: Option<(Waiting, Service)>,
-    /// When the bottleneck last finished.
+    /// Time at which the bottleneck last finished.
     free_at: Instant,
     impairments: Impairments,
     drops: Outages,
     delay: Delay,
     jitter: Option<Jitter>,
     reorder: Option<Reorder>,
-    /// No outage loses packets, and what the bottleneck sends arrives in that order unless its fate is another one.
+    /// True if no outage loses packets, and packets keep their order unless their fate is odd.
     orderly: bool,
     in_flight: InFlight,
-    /// Only where what is out of order is held back.
+    /// Present only if out-of-order packets are held.
     holder: Option<Holder>,
     passed: Vec<Flight>,
     counters: LinkCounters,
@@ -74,19 +75,19 @@ enum Next {
     Never,
 }
 
-/// A packet that wants to enter.
+/// A packet that is about to enter the link.
 #[derive(Clone, Copy, Debug)]
 struct Admitted {
     bytes: u32,
     arrival: Instant,
     fate: Fate,
-    /// Nothing waits or is being sent.
+    /// True if nothing waits or is being sent.
     idle: bool,
-    /// It goes no further: there is no room for it, or the policer has it.
+    /// True if the packet is dropped, by the policer or for lack of room.
     refused: bool,
 }
 
-/// When the bottleneck serves a packet.
+/// Times at which the bottleneck serves a packet.
 #[derive(Clone, Copy, Debug)]
 struct Service {
     start: Instant,
@@ -95,8 +96,8 @@ struct Service {
 }
 
 impl Link {
-    /// A link whose schedule of rates, delays and outages begins at `start`, not later than the first packet. Its random
-    /// choices follow from `seed`; two directions need two seeds.
+    /// Makes a link whose schedule of rates, delays and outages begins at `start`, not later than the first packet.
+    /// Random choices follow from `seed`. Two directions need two seeds.
     pub fn new(config: LinkConfig<RateProcess>, seed: u64, start: Instant) -> Result<Link, ConfigError> {
         config.check()?;
         let (holds, drops) = match config.outage.effect {
@@ -132,9 +133,8 @@ impl Link {
         })
     }
 
-    /// Lets the schedule of rates, delays and outages begin again at `start`, which must not be earlier than any time
-    /// given before nor later than one given afterwards. Packets in the link stay, and one that is being sent keeps its
-    /// time.
+    /// Restarts the schedule of rates, delays and outages at `start`. `start` must not be before any earlier time, nor
+    /// after any later one. Packets stay in the link, and a packet that is being sent keeps its time.
     pub fn restart_at(&mut self, start: Instant) {
         let start = start.max(self.now);
         self.serve_until(start);
@@ -144,7 +144,7 @@ impl Link {
         self.serve_until(start);
     }
 
-    /// Hands a packet to the link. A super-packet must have been split before.
+    /// Hands a packet to the link. A super-packet must be split first.
     pub fn send(&mut self, now: Instant, packet: Packet) {
         let admitted = self.admit(now, &packet);
         if !admitted.refused {
@@ -153,8 +153,8 @@ impl Link {
         }
     }
 
-    /// Hands a copy of a packet to the link: with [`arrive_by_ref`](Link::arrive_by_ref) packets, which are large, keep
-    /// their places in memory.
+    /// Hands a copy of a packet to the link. Together with [`arrive_by_ref`](Link::arrive_by_ref), it lets the large
+    /// packets stay in their places in memory.
     #[inline]
     pub fn send_copy(&mut self, now: Instant, packet: &Packet) {
         let admitted = self.admit(now, packet);
@@ -164,7 +164,7 @@ impl Link {
         }
     }
 
-    /// Draws the fate of a packet, and looks whether there is room.
+    /// Draws the fate of a packet, and checks whether there is room.
     #[inline(always)]
     fn admit(&mut self, now: Instant, packet: &Packet) -> Admitted {
         let arrival = now.max(self.now);
@@ -201,7 +201,7 @@ impl Link {
         self.counters.queued_bytes_max = self.counters.queued_bytes_max.max(self.queued_bytes());
     }
 
-    /// Gives `sink` every packet that has arrived until `now`, in order of arrival.
+    /// Gives `sink` every packet that has arrived by `now`, in order of arrival.
     pub fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Delivered)) {
         self.serve_until(now);
         while let Some(flight) = self.in_flight.take(now) {
@@ -212,9 +212,10 @@ impl Link {
         }
     }
 
-    /// Gives `sink` what has arrived until `now`, and leaves the bottleneck alone. For a driver whose two ends go on by
-    /// turns: until `now` is [`least_delay`](Link::least_delay) after the last [`serve_until`](Link::serve_until) or `send`,
-    /// it is the same as [`advance`](Link::advance), and keeps the memory of the packets.
+    /// Gives `sink` every packet that has arrived by `now`, without serving the bottleneck. This is for drivers whose
+    /// two ends proceed by turns. It equals [`advance`](Link::advance) if `now` is at most
+    /// [`least_delay`](Link::least_delay) after the last [`serve_until`](Link::serve_until) or `send`. The packets stay
+    /// in memory.
     #[inline]
     pub fn arrive_by_ref(&mut self, now: Instant, sink: &mut impl FnMut(&Delivered)) {
         while let Some(flight) = self.in_flight.take(now) {
@@ -223,13 +224,14 @@ impl Link {
         }
     }
 
-    /// When `advance` has something to do; at that time it may turn out that the packet is lost or comes later. `None`
-    /// when only another packet can change that.
+    /// Returns the time at which `advance` next has something to do. Then a packet may turn out to be lost or late.
+    /// `None` if nothing happens before the next packet is sent.
     pub fn next_event(&self) -> Option<Instant> {
         let finish = match (&self.in_service, &self.next) {
             (Some((_, service)), _) | (None, Some(Next::At(service))) => service.finish,
             (None, _) => {
-                // A failed packet arrives no sooner than if it left at once. Until then nobody needs to look.
+                // A failed packet arrives no sooner than if it left when it is ready. Before that, nothing is to be
+                // done.
                 let ready = self.failed.next_ready();
                 let again = ready.map(|ready| ready + self.delay.at(self.since_start(ready)));
                 return self.in_flight.next_arrival().into_iter().chain(again).min();
@@ -239,7 +241,8 @@ impl Link {
         Some(self.in_flight.next_arrival().map_or(leaving, |arrival| arrival.min(leaving)))
     }
 
-    /// Whether every packet leaves the bottleneck when it is handed over: there is no limit, and no outage holds it.
+    /// True if every packet leaves the bottleneck when it is handed over. Then there is no limit, and no outage that
+    /// holds packets.
     pub fn is_instant(&self) -> bool {
         self.server.is_instant()
     }
@@ -254,38 +257,38 @@ impl Link {
         &self.counters
     }
 
-    /// Bytes that the bottleneck could have carried from `from` to `to`, IP and framing, outages that hold packets taken
-    /// out; `None` without a limit. With [`charged_bytes`](Link::charged_bytes) this makes the utilization.
+    /// Bytes, IP and framing, that the bottleneck could have carried from `from` to `to`. Excludes outages that hold
+    /// packets; `None` without a limit. The utilization is [`charged_bytes`](Link::charged_bytes) divided by this.
     pub fn capacity_bytes(&self, from: Instant, to: Instant) -> Option<u64> {
         self.server.capacity_bytes(self.since_start(from), self.since_start(to))
     }
 
-    /// Bytes that these packets take at the bottleneck: IP and framing.
+    /// Bytes that these packets use at the bottleneck: IP and framing.
     pub fn charged_bytes(&self, packets: Count) -> u64 {
         packets.bytes + packets.packets * self.framing_bytes
     }
 
-    /// Packets that wait or are being sent, or sent again.
+    /// The number of packets that wait, are being sent, or will be retransmitted by the link layer.
     pub fn queued(&self) -> usize {
         let managed = self.managed.as_ref().map_or(0, Managed::len);
         managed + self.queue.len() + self.failed.len() + usize::from(self.in_service.is_some())
     }
 
-    /// IP bytes that wait, as the limit of the queue counts them.
+    /// Waiting IP bytes, as the limit of the queue counts them.
     pub fn queued_bytes(&self) -> u64 {
         self.queue.bytes() + self.managed.as_ref().map_or(0, Managed::bytes)
     }
 
-    /// Packets between the bottleneck and the other end, those held back among them.
+    /// The number of packets between the bottleneck and the other end, including those that are held.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len() + self.holder.as_ref().map_or(0, Holder::len)
     }
 
-    /// Lets the bottleneck do what it has done by `now`. [`advance`](Link::advance) and [`send`](Link::send) do it anyway.
+    /// Lets the bottleneck proceed to `now`. [`advance`](Link::advance) and [`send`](Link::send) do this, too.
     #[inline]
     pub fn serve_until(&mut self, now: Instant) {
         self.now = self.now.max(now);
-        // Nearly always a packet is being sent, or there is none.
+        // Usually a packet is still being sent, or there is none.
         let nothing_to_do = match &self.in_service {
             Some((_, service)) => service.finish > now,
             None => self.queue.len() == 0 && self.failed.is_empty(),
@@ -317,7 +320,7 @@ impl Link {
         }
     }
 
-    /// When the first packet of the queue will be served; `None` without one.
+    /// Returns when the first packet of the queue will be served; `None` without one.
     fn next_service(&mut self, now: Instant) -> Option<Next> {
         if self.next.is_some() {
             return self.next;
@@ -340,7 +343,7 @@ impl Link {
         })
     }
 
-    /// What the link layer has to send again goes first, once it is known and the bottleneck is free.
+    /// Moves a failed packet to the head of the queue, once its failure is known and the bottleneck is free.
     #[inline(never)]
     fn queue_failed(&mut self, now: Instant) {
         let Some(ready) = self.failed.next_ready().filter(|ready| *ready <= now) else { return };
@@ -352,7 +355,7 @@ impl Link {
         }
     }
 
-    /// The last byte of a packet has left the bottleneck. Nearly always it is on its way then.
+    /// Handles a packet whose last byte has left the bottleneck. Usually the packet is then in flight.
     #[inline(always)]
     fn leave(&mut self, parcel: Parcel, arrival: Instant, fate: Fate, service: Service) {
         self.free_at = service.finish;
@@ -401,7 +404,7 @@ impl Link {
 
     fn fly(&mut self, fate: Fate, flight: Flight) {
         let Some(mut holder) = self.holder.take() else { return self.fly_on(fate, flight) };
-        // Whatever was held flies on with the packet that it waited for.
+        // Held packets continue together with the packet that they waited for.
         let mut passed = core::mem::take(&mut self.passed);
         holder.take(self.parcels.packet(&flight.parcel), flight, &mut |flight| passed.push(flight));
         self.holder = Some(holder);

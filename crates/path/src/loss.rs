@@ -1,4 +1,4 @@
-//! Packets that leave the bottleneck and do not arrive.
+//! Loss of packets after they have left the bottleneck.
 
 mod load;
 
@@ -12,44 +12,44 @@ use load::LoadMeter;
 
 pub use load::{LoadLoss, LoadPoint};
 
-/// Which packets are lost. Whatever is lost has used the link: a radio frame that cannot be decoded takes its time.
+/// The model of loss. A lost packet has used the link, because a radio frame that cannot be decoded also takes time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// None.
+    /// No loss.
     #[default]
     None,
-    /// Each with the same probability.
+    /// The same probability for each packet.
     Independent(Probability),
-    /// In bursts.
+    /// Loss in bursts.
     GilbertElliott(GilbertElliott),
-    /// The more is sent, the more is lost.
+    /// Loss that rises with the load.
     Load(LoadLoss),
-    /// These.
+    /// Loss of the listed packets.
     Scripted(Vec<ScriptedLoss>),
 }
 
-/// To whom loss applies.
+/// The packets to which loss applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossScope {
     /// Every packet.
     #[default]
     All,
-    /// All but TCP segments that bring no sequence number beyond the highest of their flow so far.
+    /// All packets except TCP segments without a sequence number beyond the highest of their flow so far.
     Originals,
-    /// TCP segments that do nothing but acknowledge.
+    /// TCP segments that only acknowledge.
     Acks,
 }
 
-/// A channel of two states (Gilbert, BSTJ 1960; Elliott, BSTJ 1963). It starts in the good one; with every packet it may
-/// change its state first, then the packet is lost as the state has it.
+/// A channel with two states (Gilbert, BSTJ 1960; Elliott, BSTJ 1963). It starts in the good state. With every packet
+/// it may first change its state. Then the state decides with its probability whether the packet is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GilbertElliott {
-    /// From the good state to the bad.
+    /// Probability of the change from the good to the bad state.
     pub good_to_bad: Probability,
-    /// From the bad state to the good: a bad spell lasts 1 / this packets on average.
+    /// Probability of the change from the bad to the good state. A bad spell lasts 1 / this packets on average.
     pub bad_to_good: Probability,
     /// Loss in the good state.
     #[serde(default)]
@@ -63,13 +63,13 @@ fn always() -> Probability {
     Probability::ONE
 }
 
-/// Packets that follow each other. Only packets within the scope count.
+/// A run of lost packets. Only packets within the scope count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedLoss {
-    /// The first one lost, counted from 1 in the order in which packets are handed to the link.
+    /// The first lost packet, counted from 1 in the order in which packets are handed to the link.
     pub packet: u64,
-    /// How many are lost.
+    /// The number of lost packets.
     #[serde(default = "one")]
     pub count: u64,
 }
@@ -79,7 +79,7 @@ fn one() -> u64 {
 }
 
 impl GilbertElliott {
-    /// Everything is lost in bad spells of `burst_packets` on average, such that `loss` of all packets is lost.
+    /// A channel that loses `loss` of all packets. It loses all packets in bad spells of `burst_packets` on average.
     pub fn bursts(loss: Probability, burst_packets: u32) -> Self {
         let (one, loss) = (u64::from(Probability::ONE.as_ppb()), u64::from(loss.as_ppb()));
         let bad_to_good = one / u64::from(burst_packets.max(1));
@@ -101,10 +101,10 @@ impl Loss {
     }
 }
 
-/// A packet on its way to its fate.
+/// A packet that may be lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
-    /// When it is handed to the link, since the start of the link.
+    /// Time at which it is handed to the link, since the start of the link.
     pub(crate) at: Duration,
     pub(crate) bytes: u64,
     pub(crate) in_scope: bool,
@@ -124,7 +124,7 @@ impl LossProcess {
     pub(crate) fn new(mut loss: Loss, random: Random) -> Self {
         let mut window = Duration::ZERO;
         match &mut loss {
-            // The next one comes last, so that it can be popped.
+            // The next script is last, so that it can be popped.
             Loss::Scripted(scripts) => {
                 scripts.sort_by_key(|script| core::cmp::Reverse(script.packet));
             }
@@ -134,8 +134,8 @@ impl LossProcess {
         LossProcess { loss, random, bad: false, meter: LoadMeter::new(window), packets: 0 }
     }
 
-    /// Whether a packet will be lost. Asked once for each, in the order in which they are handed over. The channel and
-    /// the load go on with packets out of scope, too.
+    /// Returns true if a packet will be lost. Called once for each packet, in the order in which they are handed over.
+    /// Packets out of scope also advance the channel and the load.
     pub(crate) fn loses(&mut self, candidate: Candidate) -> bool {
         let lost = match &mut self.loss {
             Loss::None => return false,

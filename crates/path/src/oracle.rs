@@ -1,4 +1,4 @@
-//! What a sender that knows everything could reach: values to set beside results.
+//! Results of an ideal sender, for comparison.
 
 use alloc::vec::Vec;
 
@@ -8,34 +8,34 @@ use crate::outage::Outages;
 use crate::rate::RateProcess;
 use crate::server::Server;
 
-/// The path of an omniscient sender and the time that it has.
+/// The path of an ideal sender, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OraclePath {
-    /// Propagation only, both ways.
+    /// Propagation delay in both directions together.
     pub rtt: Duration,
-    /// Bytes of its packets as the link charges them.
+    /// Size of its packets, as the link counts them.
     pub packet_bytes: u64,
-    /// When it starts, since the start of the link.
+    /// Time at which it starts, since the start of the link.
     pub from: Duration,
-    /// When it ends.
+    /// Time at which it ends.
     pub to: Duration,
 }
 
-/// The best that any sender can do.
+/// The best results that any sender can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oracle {
-    /// IP bytes that the link can carry from one RTT after the start, when the handshake is over, to the end.
+    /// IP bytes that the link can carry from the end of the handshake, one RTT after the start, to the end.
     pub capacity_bytes: u64,
-    /// These bytes over the whole time: an upper bound of throughput. Goodput is the payload's share of it.
+    /// These bytes divided by the whole time, an upper bound of throughput. Goodput is the payload's share of it.
     pub throughput: Rate,
-    /// The 95th percentile of queueing delay that is left when each packet reaches the link just when the link can take
-    /// it. Zero at a rate, and on a trace whose packets fit an opportunity; else what packets wait that begin in one
-    /// opportunity and end in a later one.
+    /// The 95th percentile of queueing delay if each packet reaches the link exactly when the link can take it. Zero at
+    /// a constant rate, and on a trace whose packets fit into one opportunity. Otherwise a packet waits from its first
+    /// to its last opportunity.
     pub queue_delay_p95: Duration,
 }
 
 impl Oracle {
-    /// The values for a link with this rate; `None` where nothing limits the sender.
+    /// Returns the results for a link with this rate; `None` if nothing limits the sender.
     pub fn new(rate: &RateProcess, path: &OraclePath) -> Option<Oracle> {
         let first = path.from + path.rtt;
         let capacity_bytes = rate.capacity_bytes(first, path.to, &Outages::default())?;
@@ -47,7 +47,7 @@ impl Oracle {
     }
 }
 
-/// What each packet waits after its first byte has left, when the link is never without one.
+/// Returns the wait of each packet after its first byte has left, if the link always has a packet to send.
 fn just_in_time_delays(rate: &RateProcess, path: &OraclePath) -> Vec<Duration> {
     let mut server = Server::new(rate.clone(), Outages::default());
     let mut free_at = path.from + path.rtt;

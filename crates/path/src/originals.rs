@@ -1,4 +1,4 @@
-//! Tells originals from retransmissions.
+//! Distinguishes originals from retransmissions.
 
 use alloc::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use paceline_wire::{Flags, FlowKey, Packet, Seq};
 
 /// The highest sequence number of each flow, for a bounded number of flows.
 ///
-/// Two generations: when the younger one is full, the older one is forgotten. A flow that still sends moves to the younger
-/// one with each packet, so only flows that have been silent while `flows_max` others sent are forgotten. Their next
-/// packet counts as an original.
+/// There are two generations. If the younger one is full, the older one is forgotten. A flow that sends moves to the
+/// younger generation with each packet. So only flows that are silent while `flows_max` others send are forgotten.
+/// Their next packet counts as an original.
 #[derive(Clone, Debug)]
 pub(crate) struct Originals {
     flows_max: usize,
@@ -21,8 +21,8 @@ impl Originals {
         Originals { flows_max, young: BTreeMap::new(), old: BTreeMap::new() }
     }
 
-    /// Whether the packet brings something new: it is no TCP segment, takes no sequence numbers, or ends beyond all that
-    /// its flow has sent before. A segment with old and new bytes is an original.
+    /// True if the packet brings new data. This holds if it is no TCP segment, takes no sequence numbers, or ends
+    /// beyond all that its flow has sent. A segment with old and new bytes is an original.
     pub(crate) fn is_original(&mut self, packet: &Packet) -> bool {
         let (Some(key), Some(tcp)) = (packet.flow_key(), packet.tcp()) else { return true };
         if tcp.seq_len() == 0 {

@@ -10,11 +10,11 @@ use crate::error::ConfigError;
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Outages {
-    /// Single outages, in order.
+    /// Single outages, in rising order of time.
     pub windows: Vec<OutageWindow>,
-    /// Outages at equal distances.
+    /// Outages at equal intervals.
     pub periodic: Option<PeriodicOutage>,
-    /// What becomes of packets.
+    /// The effect on packets.
     pub effect: OutageEffect,
 }
 
@@ -22,47 +22,48 @@ pub struct Outages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutageWindow {
-    /// When the link stops.
+    /// Time at which the link stops.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub start: Duration,
-    /// When it works again.
+    /// Time at which it works again.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub end: Duration,
 }
 
-/// Outages of one length at equal distances, without end.
+/// Outages of equal length at equal intervals, without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeriodicOutage {
-    /// When the first one begins.
+    /// Begin of the first outage.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub first: Duration,
-    /// From one beginning to the next.
+    /// Time from one begin to the next.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub every: Duration,
-    /// How long each lasts.
+    /// Length of each outage.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub length: Duration,
 }
 
-/// What becomes of packets during an outage.
+/// The effect of an outage on packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutageEffect {
-    /// They wait; one that is half sent goes on afterwards. A radio link layer that tries until it succeeds.
+    /// Packets wait. A packet that is half sent continues afterwards, as on a radio link layer that retries until it
+    /// succeeds.
     #[default]
     Hold,
-    /// The link goes on sending, and what leaves it during the outage is lost.
+    /// The link continues to send, and packets that leave it during the outage are lost.
     Drop,
 }
 
 impl Outages {
-    /// No outage at all.
+    /// True if there is no outage.
     pub fn is_empty(&self) -> bool {
         self.windows.is_empty() && self.periodic.is_none()
     }
 
-    /// When the outage that covers `time` ends; `None` when the link works then.
+    /// Returns the end of the outage that covers `time`; `None` if the link works then.
     #[inline]
     pub fn covering(&self, time: Duration) -> Option<Duration> {
         if self.is_empty() { None } else { self.find_covering(time) }
@@ -78,7 +79,7 @@ impl Outages {
         single.max(periodic)
     }
 
-    /// When the next outage begins, later than `time`.
+    /// Returns the begin of the next outage after `time`.
     pub fn next_after(&self, time: Duration) -> Option<Duration> {
         let index = self.windows.partition_point(|window| window.start <= time);
         let single = self.windows.get(index).map(|window| window.start);

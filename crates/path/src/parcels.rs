@@ -1,4 +1,4 @@
-//! Where the packets of a link lie while their turn comes.
+//! Storage for the packets of a link.
 
 use alloc::vec::Vec;
 
@@ -7,15 +7,15 @@ use paceline_wire::{Duration, Instant, Packet};
 use crate::delivered::Delivered;
 use crate::flight::Flight;
 
-/// Packets, each in a place of its own: they are large, and what queues and flights hold of them moves often. Places are
-/// used again, so that nothing is allocated once there are enough.
+/// Stored packets, each in its own place. Packets are large, and the entries of queues and flights that refer to them
+/// move often. Places are reused, so that nothing is allocated once there are enough.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parcels {
     places: Vec<Option<Delivered>>,
     free: Vec<u32>,
 }
 
-/// A claim to a stored packet, given up by [`Parcels::take`] or [`Parcels::discard`].
+/// A claim to a stored packet, which ends with [`Parcels::take`] or [`Parcels::discard`].
 #[derive(Clone, Debug)]
 pub(crate) struct Parcel {
     place: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Parcel {
 }
 
 impl Parcels {
-    /// Keeps a packet of `bytes` that was handed over at `sent`.
+    /// Stores a packet of `bytes` that was handed over at `sent`.
     #[inline]
     pub(crate) fn store(&mut self, packet: Packet, bytes: u32, sent: Instant) -> Parcel {
         let delivered = Delivered { at: sent, packet, sent, queue_delay: Duration::ZERO };
@@ -36,7 +36,7 @@ impl Parcels {
         Parcel { place: self.places.len() as u32 - 1, bytes }
     }
 
-    /// Keeps a copy of a packet.
+    /// Stores a copy of a packet.
     #[inline]
     pub(crate) fn store_copy(&mut self, packet: &Packet, bytes: u32, sent: Instant) -> Parcel {
         let Some(&place) = self.free.last() else { return self.store(packet.clone(), bytes, sent) };
@@ -49,23 +49,23 @@ impl Parcels {
         Parcel { place, bytes }
     }
 
-    /// The packet.
+    /// Returns the packet.
     pub(crate) fn packet(&self, parcel: &Parcel) -> Option<&Packet> {
         self.places[parcel.place as usize].as_ref().map(|delivered| &delivered.packet)
     }
 
-    /// The packet, for a change of its headers.
+    /// Returns the packet, to change its headers.
     pub(crate) fn packet_mut(&mut self, parcel: &Parcel) -> Option<&mut Packet> {
         self.places[parcel.place as usize].as_mut().map(|delivered| &mut delivered.packet)
     }
 
-    /// Keeps a copy.
+    /// Stores a copy of a stored packet.
     pub(crate) fn copy(&mut self, parcel: &Parcel) -> Option<Parcel> {
         let delivered = self.places[parcel.place as usize].clone()?;
         Some(self.store(delivered.packet, parcel.bytes, delivered.sent))
     }
 
-    /// Gives a packet back that has arrived.
+    /// Returns a packet that has arrived.
     #[inline]
     pub(crate) fn take(&mut self, flight: Flight) -> Option<Delivered> {
         self.free.push(flight.parcel.place);
@@ -86,13 +86,13 @@ impl Parcels {
         delivered.at = flight.at;
         delivered.queue_delay = flight.queue_delay;
         sink(delivered);
-        // Bytes are shared: nobody shall wait for the place to be used again.
+        // The payload's bytes are shared, so they are released at once and not when the place is reused.
         if delivered.packet.payload().bytes().is_some() {
             *slot = None;
         }
     }
 
-    /// Throws a packet away.
+    /// Discards a packet.
     pub(crate) fn discard(&mut self, parcel: Parcel) {
         self.free.push(parcel.place);
         self.places[parcel.place as usize] = None;

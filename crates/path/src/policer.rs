@@ -1,18 +1,18 @@
-//! A policer: a token bucket without a queue (RFC 2697 with one colour; Linux tc-police). What exceeds it is dropped where it is
-//! handed over, and nothing is delayed.
+//! A policer: a token bucket without a queue (RFC 2697 with one colour; Linux tc-police). Packets above the rate are
+//! dropped when they are handed over. No packet is delayed.
 
 use paceline_wire::{Duration, Rate};
 
 use crate::error::ConfigError;
 
-/// A rate that packets must not exceed, and by how much they may for a while.
+/// A rate that packets must not exceed, and a burst that may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policer {
-    /// Of IP bytes and the link's framing.
+    /// Rate of IP bytes and the link's framing.
     #[serde(deserialize_with = "crate::units::de::rate")]
     pub rate: Rate,
-    /// What may pass at once after a pause: the size of the bucket.
+    /// Bytes that may pass at once after a pause: the size of the bucket.
     #[serde(rename = "burst", deserialize_with = "crate::units::de::bytes")]
     pub burst_bytes: u64,
 }
@@ -31,12 +31,12 @@ impl Policer {
 pub(crate) struct Bucket {
     policer: Policer,
     framing_bytes: u64,
-    /// In billionths of a byte, so that nothing is lost by rounding.
+    /// In billionths of a byte, so that rounding loses nothing.
     tokens: u128,
     at: Duration,
 }
 
-/// A byte.
+/// One byte in units of `tokens`.
 const BYTE: u128 = 1_000_000_000;
 
 impl Bucket {
@@ -45,7 +45,8 @@ impl Bucket {
         Bucket { policer, framing_bytes, tokens, at: Duration::ZERO }
     }
 
-    /// Whether a packet exceeds what is in the bucket; if not, it takes its share. `at` never goes back, except to begin again.
+    /// Returns true if a packet exceeds the tokens in the bucket; otherwise takes its tokens. `at` never goes back,
+    /// except when the schedule restarts.
     pub(crate) fn exceeds(&mut self, at: Duration, bytes: u64) -> bool {
         let elapsed = u128::from(at.saturating_sub(self.at).as_nanos());
         self.at = at;

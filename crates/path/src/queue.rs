@@ -1,4 +1,4 @@
-//! What waits, and what is dropped: drop-tail. Other disciplines stand in [`aqm`](crate::aqm).
+//! The waiting packets under drop-tail. Other disciplines are in [`aqm`](crate::aqm).
 
 use alloc::collections::VecDeque;
 
@@ -13,12 +13,13 @@ use crate::queue_limit::QueueLimit;
 pub(crate) struct Waiting {
     pub(crate) parcel: Parcel,
     pub(crate) arrival: Instant,
-    /// When it can be sent: at once, or when the link layer knows that it has to be sent again.
+    /// Time from which it can be sent: its arrival, or for a link-layer retransmission the time at which the failure is
+    /// known.
     pub(crate) ready: Instant,
     pub(crate) fate: Fate,
 }
 
-/// First in, first out; what finds no room is dropped.
+/// A first-in, first-out queue that drops packets without room.
 #[derive(Clone, Debug)]
 pub(crate) struct DropTail {
     limit: QueueLimit,
@@ -39,7 +40,7 @@ impl DropTail {
         }
     }
 
-    /// As [`has_room`](Self::has_room) where so many packets and bytes beside its own count.
+    /// Like [`has_room`](Self::has_room), with this number of further packets and bytes counted against the limit.
     pub(crate) fn has_room_beside(&self, (packets, others): (usize, u64), bytes: u32) -> bool {
         match self.limit {
             QueueLimit::Unlimited => true,

@@ -1,16 +1,17 @@
-//! How long a queue may be.
+//! The limit of a queue.
 
 use crate::error::ConfigError;
 
-/// How much may wait. The packet that is being sent does not count, and an idle link takes a packet of any size.
+/// The limit of the waiting packets. The packet that is being sent does not count, and an idle link takes a packet of
+/// any size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// Everything.
+    /// No limit.
     #[default]
     Unlimited,
-    /// So many IP bytes.
+    /// This number of IP bytes.
     Bytes(u64),
-    /// So many packets.
+    /// This number of packets.
     Packets(u32),
 }
 

@@ -1,4 +1,4 @@
-//! Random choices that repeat: every purpose draws from its own generator, named within one seed.
+//! Repeatable random choices. Every purpose has its own generator, named within one seed.
 
 use core::fmt;
 
@@ -8,13 +8,13 @@ use rand_core::{RngCore, SeedableRng};
 
 /// A generator for one purpose.
 ///
-/// ChaCha with 8 rounds: the seed is the key and the name selects the stream, so that generators of one seed do not
-/// depend on each other, and a further one reshuffles none of the others.
+/// It is ChaCha with 8 rounds. The seed is the key and the name selects the stream. So generators of one seed are
+/// independent, and a further one does not change the others.
 #[derive(Clone, Debug)]
 pub struct Random(ChaCha8Rng);
 
 impl Random {
-    /// The generator called `name` within `seed`.
+    /// Returns the generator called `name` within `seed`.
     pub fn named(seed: u64, name: &str) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -23,9 +23,9 @@ impl Random {
         Random(rng)
     }
 
-    /// A whole number below `bound`; zero for a bound of zero.
+    /// Returns an integer below `bound`; zero for a bound of zero.
     ///
-    /// The product of a 64-bit draw and the bound, without rejection: the bias is below `bound` / 2^64.
+    /// It is the product of a 64-bit draw and the bound, without rejection. The bias is below `bound` / 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }
@@ -35,29 +35,29 @@ impl Random {
         self.below(Probability::ONE_PPB) < u64::from(probability.as_ppb())
     }
 
-    /// A span between zero and `longest`, both included.
+    /// Returns a duration between zero and `longest`, both included.
     pub fn duration_up_to(&mut self, longest: Duration) -> Duration {
         Duration::from_nanos(self.below(longest.as_nanos().saturating_add(1)))
     }
 
-    /// A number above 0 and at most 1, with 53 random bits.
+    /// Returns a number above 0 and at most 1, with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// A normal deviate of mean 0 and variance 1 (Box-Muller, the second one thrown away).
+    /// Returns a normal deviate with mean 0 and variance 1 (Box-Muller; the second deviate is discarded).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(self.unit()));
         radius * libm::cos(2.0 * core::f64::consts::PI * self.unit())
     }
 
-    /// A waiting time with the given mean, exponentially distributed.
+    /// Returns an exponentially distributed waiting time with the given mean.
     pub fn exponential(&mut self, mean: Duration) -> Duration {
         Duration::from_secs_f64(-libm::log(self.unit()) * mean.as_secs_f64())
     }
 }
 
-/// A probability in parts per billion: an integer, so that comparisons repeat on every machine.
+/// A probability in parts per billion. It is an integer, so that comparisons repeat on every machine.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Probability(u32);
 
@@ -69,12 +69,12 @@ impl Probability {
 
     const ONE_PPB: u64 = 1_000_000_000;
 
-    /// `ppb` parts per billion, at most one.
+    /// `ppb` parts per billion, limited to one.
     pub const fn from_ppb(ppb: u64) -> Self {
         Probability(if ppb > Self::ONE_PPB { Self::ONE_PPB } else { ppb } as u32)
     }
 
-    /// `ppm` parts per million, at most one. 6,000 ppm are 0.6 %.
+    /// `ppm` parts per million, limited to one. 6,000 ppm are 0.6 %.
     pub const fn from_ppm(ppm: u64) -> Self {
         Self::from_ppb(ppm.saturating_mul(1_000))
     }
@@ -106,7 +106,7 @@ impl fmt::Debug for Probability {
     }
 }
 
-/// FNV-1a, 64 bits: short, fixed, and good enough to tell a few names apart.
+/// FNV-1a, 64 bits. It is short, fixed, and good enough to tell a few names apart.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_name_within_a_seed_always_gives_the_same_numbers() {
-        // Fixed values: a change of algorithm would silently change every published run.
+        // Fixed values, because a change of algorithm would silently change every published run.
         let draws = |seed, name| {
             let mut random = Random::named(seed, name);
             [random.below(1_000_000), random.below(1_000_000), random.below(1_000_000)]

@@ -1,4 +1,4 @@
-//! How much a link can carry, as a function of time.
+//! The rate of a link as a function of time.
 
 use alloc::vec::Vec;
 
@@ -8,36 +8,36 @@ use crate::error::ConfigError;
 use crate::outage::Outages;
 use crate::trace::{OPPORTUNITY_BYTES, Trace};
 
-/// The rate of a link as a function of the time since its start, in IP bytes and what the link's framing adds to them.
+/// The rate of a link as a function of the time since its start. It counts IP bytes and the link's framing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RateProcess {
-    /// Every packet leaves when it arrives.
+    /// No limit: every packet leaves when it arrives.
     #[default]
     Unlimited,
-    /// One rate.
+    /// A constant rate.
     Constant(Rate),
-    /// Rates that follow each other, the first one from time zero. When the rate changes while a packet is being sent,
-    /// what is left of it is sent at the new rate. At rate zero packets wait.
+    /// Consecutive rates, the first from time zero on. If the rate changes while a packet is being sent, the rest of
+    /// the packet is sent at the new rate. At rate zero packets wait.
     Steps(Vec<RateStep>),
     /// Delivery opportunities, repeated without end.
     Opportunities(Trace),
 }
 
-/// From `at` on, `rate`.
+/// A rate that holds from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
-    /// Since the start of the link.
+    /// Time since the start of the link.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub at: Duration,
-    /// From then on.
+    /// The rate from then on.
     #[serde(deserialize_with = "crate::units::de::rate")]
     pub rate: Rate,
 }
 
 impl RateProcess {
-    /// Bytes that can leave from `from` (included) to `to` (not included), outages with [`OutageEffect::Hold`] taken
-    /// out; `None` when there is no limit.
+    /// Bytes that can leave from `from` (included) to `to` (not included). Excludes outages with
+    /// [`OutageEffect::Hold`]. `None` if there is no limit.
     ///
     /// [`OutageEffect::Hold`]: crate::OutageEffect::Hold
     pub fn capacity_bytes(&self, from: Duration, to: Duration, holds: &Outages) -> Option<u64> {
@@ -55,13 +55,13 @@ impl RateProcess {
         Some(u64::try_from(work / NANOS_PER_S).unwrap_or(u64::MAX))
     }
 
-    /// The mean over a span.
+    /// Mean rate between two times.
     pub fn mean_rate(&self, from: Duration, to: Duration) -> Option<Rate> {
         let bytes = self.capacity_bytes(from, to, &Outages::default())?;
         Some(Rate::from_bytes_in(bytes, to - from))
     }
 
-    /// Bytes * nanoseconds per second that fit between two times.
+    /// Work that fits between two times, in bytes * nanoseconds per second.
     fn work(&self, from: Duration, to: Duration) -> Option<u128> {
         if let RateProcess::Opportunities(trace) = self {
             let count = trace.opportunities_before(to) - trace.opportunities_before(from);
@@ -78,7 +78,7 @@ impl RateProcess {
         Some(work)
     }
 
-    /// The rate at `time` and until when it holds, if not for ever. `None` for processes that have no rate at a time.
+    /// Returns the rate at `time` and the time until which it holds, if it ends. `None` for processes without a rate.
     pub(crate) fn rate_at(&self, time: Duration) -> Option<(Rate, Option<Duration>)> {
         match self {
             RateProcess::Unlimited | RateProcess::Opportunities(_) => None,
@@ -101,7 +101,7 @@ impl RateProcess {
 
 pub(crate) const NANOS_PER_S: u128 = 1_000_000_000;
 
-/// The first step is at zero, and each later than the one before.
+/// Checks that the first step is at zero, and that times rise.
 pub(crate) fn check_steps(mut times: impl Iterator<Item = Duration>) -> Result<(), ConfigError> {
     let first = times.next().filter(|first| first.is_zero()).ok_or(ConfigError::NoFirstStep)?;
     if [first].into_iter().chain(times).is_sorted_by(|a, b| a < b) {
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(process.mean_rate(ms(0), ms(2_000)), Some(Rate::from_mbps(12.5)));
         let periodic = Some(PeriodicOutage { first: ms(900), every: ms(1_000), length: ms(200) });
         let holds = Outages { periodic, effect: OutageEffect::Hold, ..Outages::default() };
-        // 900 ms at 20 and 800 ms + 100 ms at 5 Mbit/s.
+        // 900 ms at 20 Mbit/s, and 800 ms + 100 ms at 5 Mbit/s.
         assert_eq!(process.capacity_bytes(ms(0), ms(2_200), &holds), Some(2_250_000 + 562_500));
         assert_eq!(RateProcess::Unlimited.capacity_bytes(ms(0), ms(1), &none), None);
     }

@@ -8,9 +8,9 @@ use crate::random::Probability;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reorder {
-    /// How many are held back.
+    /// Share of the packets that are held back.
     pub probability: Probability,
-    /// How long.
+    /// Time for which they are held back.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub by: Duration,
 }

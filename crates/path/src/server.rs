@@ -1,4 +1,4 @@
-//! When packets leave the bottleneck: a virtual clock that depends on arrivals and bytes alone.
+//! Departure times at the bottleneck: a virtual clock that depends only on arrivals and bytes.
 
 use paceline_wire::Duration;
 
@@ -6,14 +6,14 @@ use crate::outage::Outages;
 use crate::rate::{NANOS_PER_S, RateProcess};
 use crate::trace::{OPPORTUNITY_BYTES, Trace};
 
-/// When a packet is sent, since the start of the link.
+/// Times at which a packet is sent, since the start of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// Its first byte leaves the queue.
+    /// Time at which its first byte leaves the queue.
     pub(crate) start: Duration,
-    /// Its last byte has left.
+    /// Time at which its last byte has left.
     pub(crate) finish: Duration,
-    /// How long the link was sending it: the time from start to finish less pauses. Zero for opportunities, which are
+    /// Time in which the link was sending it: from start to finish, minus pauses. Zero for opportunities, which are
     /// instants.
     pub(crate) sending: Duration,
 }
@@ -27,14 +27,14 @@ pub(crate) struct Server {
     carry: Carry,
 }
 
-/// What rounding to whole nanoseconds left over, so that the rate is exact over a busy period.
+/// The remainder of rounding to whole nanoseconds, so that the rate is exact over a busy period.
 #[derive(Clone, Copy, Debug, Default)]
 struct Carry {
     at: Duration,
     work: u64,
 }
 
-/// The next opportunity that nobody has used, and the bytes left of the last one used.
+/// The next unused opportunity, and the remaining bytes of the last one used.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
     cycle: u64,
@@ -44,19 +44,19 @@ struct Cursor {
     bytes_left: u64,
 }
 
-/// Our choice: a packet that meets an outage at this many opportunities in a row is taken to wait for ever, for it meets
-/// them all when the periods of trace and outage are in step.
+/// Our choice: a packet that meets an outage at this number of opportunities in a row never leaves. It meets all of
+/// them if the periods of trace and outage are in step.
 const HELD_MAX: u32 = 1_000_000;
 
 impl Server {
-    /// `holds` are the outages during which the link stands still.
+    /// `holds` are the outages in which the link stands still.
     pub(crate) fn new(process: RateProcess, holds: Outages) -> Self {
         let mut server = Server { process, holds, cursor: Cursor::default(), carry: Carry::default() };
         server.restart();
         server
     }
 
-    /// The schedule of rates begins again.
+    /// Restarts the schedule of rates.
     pub(crate) fn restart(&mut self) {
         self.carry = Carry::default();
         self.cursor = Cursor::default();
@@ -65,14 +65,14 @@ impl Server {
         }
     }
 
-    /// Whether every packet leaves when it arrives.
+    /// True if every packet leaves when it arrives.
     #[inline]
     pub(crate) fn is_instant(&self) -> bool {
         matches!(self.process, RateProcess::Unlimited) && self.holds.is_empty()
     }
 
-    /// Sends a packet that is at the head of the queue from `ready` on. `ready` is never before the finish of the packet
-    /// served last. `None`: it never leaves.
+    /// Sends a packet that is at the head of the queue from `ready` on. `ready` is never before the finish of the
+    /// packet served last. Returns `None` if the packet never leaves.
     pub(crate) fn serve(&mut self, ready: Duration, bytes: u64) -> Option<Service> {
         match &self.process {
             RateProcess::Unlimited => {
@@ -87,12 +87,12 @@ impl Server {
         }
     }
 
-    /// Bytes that can leave in a span.
+    /// Bytes that can leave between two times.
     pub(crate) fn capacity_bytes(&self, from: Duration, to: Duration) -> Option<u64> {
         self.process.capacity_bytes(from, to, &self.holds)
     }
 
-    /// As [`serve_at_rate`](Self::serve_at_rate) where nothing ever changes.
+    /// Like [`serve_at_rate`](Self::serve_at_rate), for a rate that never changes.
     fn serve_at_one_rate(&mut self, bytes_per_s: u64, ready: Duration, bytes: u64) -> Option<Service> {
         if bytes_per_s == 0 {
             return None;
@@ -101,7 +101,7 @@ impl Server {
         let needed = work.div_ceil(bytes_per_s);
         let sending = Duration::from_nanos(needed);
         let finish = ready + sending;
-        // Less than the rate, so what the product loses above 64 bits does not matter.
+        // The result is below the rate, so the bits that the product loses above 64 do not matter.
         self.carry = Carry { at: finish, work: needed.wrapping_mul(bytes_per_s).wrapping_sub(work) };
         Some(Service { start: ready, finish, sending })
     }
@@ -144,7 +144,7 @@ impl Server {
 }
 
 impl Cursor {
-    /// Uses what is left of the last opportunity if the packet was there in time, and further ones as needed.
+    /// Uses the rest of the last opportunity if the packet was there in time, and further opportunities as needed.
     fn serve(&mut self, trace: &Trace, holds: &Outages, ready: Duration, bytes: u64) -> Option<Service> {
         let mut ready = ready;
         let mut left = bytes;
@@ -174,7 +174,7 @@ impl Cursor {
         }
     }
 
-    /// The first unused opportunity at or after `ready`.
+    /// Takes the first unused opportunity at or after `ready`.
     fn take(&mut self, trace: &Trace, ready: Duration) {
         if self.left == 0 {
             self.move_to_next_slot(trace);
@@ -196,8 +196,8 @@ impl Cursor {
         self.left = trace.count(self.slot);
     }
 
-    /// The first slot at or after `ready`, which is later than zero. One that falls on the end of a period is the last of
-    /// that period, not the first of the next.
+    /// Moves to the first slot at or after `ready`, which is later than zero. A slot at the end of a period is the last
+    /// of that period, not the first of the next.
     fn seek(&mut self, trace: &Trace, ready: Duration) {
         let period = trace.period_ns();
         self.cycle = (ready.as_nanos() - 1) / period;

@@ -1,4 +1,4 @@
-//! Where the rate of a link comes from, as a scenario file says it.
+//! The source of a link's rate, as written in a scenario file.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,15 +11,15 @@ use crate::generate::TraceModel;
 use crate::rate::{RateProcess, RateStep};
 use crate::trace::{Gaps, Trace, TraceError, TraceFormat, TraceOptions};
 
-/// The rate of a link before files are read and traces are made.
+/// The rate of a link before trace files are read and traces are generated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RateSource {
     /// No limit.
     #[default]
     Unlimited,
-    /// One rate.
+    /// A constant rate.
     Constant(Rate),
-    /// Rates that follow each other.
+    /// Consecutive rates.
     Steps(Vec<RateStep>),
     /// A trace from a file.
     Trace(TraceFile),
@@ -31,15 +31,15 @@ pub enum RateSource {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceFile {
-    /// Its name, for whoever reads files.
+    /// Name of the file.
     pub file: String,
-    /// How it is written; told from the first line when missing.
+    /// Format of the file; detected from the first line if absent.
     #[serde(default)]
     pub format: Option<TraceFormat>,
-    /// The column of the rate in a CSV file with several.
+    /// Column of the rate in a CSV file with several rates.
     #[serde(default)]
     pub column: Option<String>,
-    /// What to do where values are missing.
+    /// Treatment of missing values.
     #[serde(default)]
     pub gaps: Gaps,
 }
@@ -53,15 +53,15 @@ pub enum SourceError<E> {
     Trace {
         /// The name of the file.
         file: String,
-        /// What is wrong with it.
+        /// The fault of the file.
         error: TraceError,
     },
-    /// There is no trace of this model.
+    /// The model cannot give a trace.
     Model(ConfigError),
 }
 
 impl RateSource {
-    /// The rate. `read` gives the text of a file by its name.
+    /// Returns the rate. `read` returns the text of a file by its name.
     pub fn resolve<E>(
         self,
         read: impl FnOnce(&str) -> Result<String, E>,

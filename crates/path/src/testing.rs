@@ -24,12 +24,12 @@ pub(crate) fn syn(key: FlowKey, seq: u32) -> Packet {
     Packet::build_tcp(key, &tcp, Payload::Length(0))
 }
 
-/// A segment of so many IP bytes, at least 40, that says its number in its sequence number.
+/// A segment of `ip_bytes`, at least 40, with its number as the sequence number.
 pub(crate) fn numbered(number: u32, ip_bytes: u32) -> Packet {
     segment(key(0), number, ip_bytes - 40)
 }
 
-/// The number of such a segment.
+/// The number of a segment that [`numbered`] made.
 pub(crate) fn number_of(packet: &Packet) -> u32 {
     packet.tcp().unwrap().seq().0
 }

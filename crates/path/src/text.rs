@@ -1,4 +1,4 @@
-//! Values of a configuration that may be written shortly: `rate = "7.2mbit"` for a constant rate.
+//! Configuration values with a short form, such as `rate = "7.2mbit"` for a constant rate.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ use crate::rate::RateStep;
 use crate::source::{RateSource, TraceFile};
 use crate::units::{UnitError, parse_aqm, parse_duration, parse_queue, parse_rate};
 
-/// The long form of a rate: one of these keys.
+/// The long form of a rate, with one of these keys.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum RateTable {
@@ -32,7 +32,7 @@ enum DelayTable {
     Steps(Vec<DelayStep>),
 }
 
-/// The long form of a queue discipline: its name, and what differs from its defaults.
+/// The long form of a queue discipline: its name, and changes to its defaults.
 #[derive(serde::Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case")]
 enum AqmTable {

@@ -1,7 +1,7 @@
 //! Delivery-opportunity traces: the milliseconds at which a link may deliver 1,500 bytes.
 //!
-//! The model and the file format are mahimahi's (Netravali et al., USENIX ATC 2015): one line per opportunity, and the
-//! trace begins again at the time of its last line.
+//! The model and the file format are mahimahi's (Netravali et al., USENIX ATC 2015). There is one line per opportunity,
+//! and the trace restarts at the time of its last line.
 
 mod error;
 mod parse;
@@ -28,14 +28,14 @@ pub(crate) const NANOS_PER_MS: u64 = 1_000_000;
 
 /// A delivery-opportunity trace. Clones share their memory.
 ///
-/// An opportunity carries up to [`OPPORTUNITY_BYTES`] bytes at one instant. The last one always falls on the end of the
-/// period, because the file format has no other way to write the period down.
+/// An opportunity carries up to [`OPPORTUNITY_BYTES`] bytes at one instant. The last one is always at the end of the
+/// period, because the file format has no other way to state the period.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Trace {
     slots: Arc<[Slot]>,
 }
 
-/// The opportunities of one millisecond. Slots without any are left out.
+/// The opportunities of one millisecond. Milliseconds without opportunities have no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) at_ms: u32,
@@ -44,8 +44,8 @@ pub(crate) struct Slot {
 }
 
 impl Trace {
-    /// A trace from (millisecond, number of opportunities) pairs, in rising order of time. Pairs of the same
-    /// millisecond add up.
+    /// Makes a trace from (millisecond, number of opportunities) pairs, in rising order of time. Pairs with the same
+    /// millisecond are added.
     pub fn from_counts(counts: impl IntoIterator<Item = (u32, u32)>) -> Result<Trace, TraceError> {
         let mut slots: Vec<Slot> = Vec::new();
         let mut through = 0u32;
@@ -66,39 +66,40 @@ impl Trace {
         }
     }
 
-    /// A trace from the milliseconds of its opportunities, in rising order.
+    /// Makes a trace from the milliseconds of its opportunities, in rising order.
     pub fn from_opportunities(times_ms: impl IntoIterator<Item = u32>) -> Result<Trace, TraceError> {
         Trace::from_counts(times_ms.into_iter().map(|at_ms| (at_ms, 1)))
     }
 
-    /// The time after which the trace begins again.
+    /// Time after which the trace restarts.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period_ns())
     }
 
-    /// Opportunities in one period.
+    /// The number of opportunities in one period.
     pub fn opportunities(&self) -> u64 {
         self.slots.last().map_or(0, |last| u64::from(last.through))
     }
 
-    /// What the link can carry on average.
+    /// Mean rate that the link can carry.
     pub fn mean_rate(&self) -> Rate {
         Rate::from_bytes_in(self.opportunities() * OPPORTUNITY_BYTES, self.period())
     }
 
-    /// (millisecond, number of opportunities) of one period.
+    /// The (millisecond, number of opportunities) pairs of one period.
     pub fn counts(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
         (0..self.slots.len()).map(|index| (self.slots[index].at_ms, self.count(index)))
     }
 
-    /// Opportunities before `time`, which counts from the start of the trace and may lie many periods later.
+    /// The number of opportunities before `time`, which counts from the start of the trace and may be many periods
+    /// later.
     pub fn opportunities_before(&self, time: Duration) -> u64 {
         let Some(last_ns) = time.as_nanos().checked_sub(1) else { return 0 };
         let (cycle, rest) = (last_ns / self.period_ns(), last_ns % self.period_ns());
         let end = self.slots.partition_point(|slot| slot.at_ns() <= rest);
         let through = end.checked_sub(1).map_or(0, |index| u64::from(self.slots[index].through));
-        // On the boundary of two periods `rest` is 0: the division counts the last slot of the old one in full, and the
-        // search finds millisecond 0 of the new one.
+        // On the boundary of two periods `rest` is 0. The division counts the last slot of the old period in full, and
+        // the search finds millisecond 0 of the new one.
         cycle.saturating_mul(self.opportunities()).saturating_add(through)
     }
 
@@ -110,7 +111,7 @@ impl Trace {
         &self.slots
     }
 
-    /// Opportunities of one slot.
+    /// The number of opportunities of one slot.
     pub(crate) fn count(&self, index: usize) -> u32 {
         let before = index.checked_sub(1).map_or(0, |previous| self.slots[previous].through);
         self.slots[index].through - before

@@ -1,6 +1,6 @@
-//! Numbers with units, as scenario files write them: `7.2mbit`, `100ms`, `300kb`, `0.6%`.
+//! Numbers with units, as written in scenario files: `7.2mbit`, `100ms`, `300kb`, `0.6%`.
 //!
-//! Decimals are read without floating point, so that 0.1 % is 1,000,000 parts per billion on every machine.
+//! Decimals are parsed without floating point, so that 0.1 % is 1,000,000 parts per billion on every machine.
 
 use alloc::string::{String, ToString as _};
 use core::fmt;
@@ -11,7 +11,7 @@ use crate::aqm::Aqm;
 use crate::queue_limit::QueueLimit;
 use crate::random::Probability;
 
-/// Text that is not a number with a unit of the right kind.
+/// Text that is not a number with a suitable unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     text: String,
@@ -32,7 +32,7 @@ impl fmt::Display for UnitError {
 
 impl core::error::Error for UnitError {}
 
-/// A span of time: `20us`, `100ms`, `1.5s`, `2min`.
+/// Parses a time: `20us`, `100ms`, `1.5s`, `2min`.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let scale = |unit: &str| match unit {
         "ns" => Some(1),
@@ -45,7 +45,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     parse(text, DURATION, scale).map(Duration::from_nanos)
 }
 
-/// A rate: `900kbit`, `7.2mbit`, `1gbit`, with or without `/s` at the end.
+/// Parses a rate: `900kbit`, `7.2mbit`, `1gbit`, with or without `/s` at the end.
 pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
     let scale = |unit: &str| match unit.strip_suffix("/s").unwrap_or(unit) {
         "bit" => Some(1),
@@ -57,7 +57,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
     parse(text, RATE, scale).map(Rate::from_bits_per_sec)
 }
 
-/// An amount of data: `1500b`, `17kb` (1,000 bytes each), `64kib` (1,024), `4.3mb`.
+/// Parses an amount of data: `1500b`, `17kb` (1,000 bytes each), `64kib` (1,024), `4.3mb`.
 pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     let scale = |unit: &str| match unit {
         "b" => Some(1),
@@ -72,7 +72,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     parse(text, BYTES, scale)
 }
 
-/// A probability: `0.6%`.
+/// Parses a probability: `0.6%`.
 pub fn parse_probability(text: &str) -> Result<Probability, UnitError> {
     let ppb = parse(text, PROBABILITY, |unit| (unit == "%").then_some(10_000_000))?;
     if ppb > 1_000_000_000 {
@@ -81,7 +81,7 @@ pub fn parse_probability(text: &str) -> Result<Probability, UnitError> {
     Ok(Probability::from_ppb(ppb))
 }
 
-/// The limit of a queue: `300kb`, `200packets`, `unlimited`.
+/// Parses the limit of a queue: `300kb`, `200packets`, `unlimited`.
 pub fn parse_queue(text: &str) -> Result<QueueLimit, UnitError> {
     if text == "unlimited" {
         return Ok(QueueLimit::Unlimited);
@@ -93,7 +93,7 @@ pub fn parse_queue(text: &str) -> Result<QueueLimit, UnitError> {
     }
 }
 
-/// The name of a queue discipline, with the parameters that its source recommends: `codel`.
+/// Parses the name of a queue discipline, such as `codel`. The parameters are those that its source recommends.
 pub fn parse_aqm(text: &str) -> Result<Aqm, UnitError> {
     Aqm::named(text).ok_or_else(|| UnitError::new(text, AQM))
 }
@@ -105,7 +105,7 @@ const BYTES: &str = "a size such as \"17kb\" (1000 bytes), \"64kib\" (1024 bytes
 const QUEUE: &str = "a size such as \"300kb\", a number such as \"200packets\", or \"unlimited\"";
 const PROBABILITY: &str = "a share such as \"0.6%\"";
 
-/// The number before the unit times the unit's scale. Units are compared in lower case.
+/// Multiplies the number before the unit by the unit's scale. Units are compared in lower case.
 fn parse(text: &str, expected: &'static str, scale: impl Fn(&str) -> Option<u64>) -> Result<u64, UnitError> {
     let trimmed = text.trim();
     let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
@@ -114,7 +114,7 @@ fn parse(text: &str, expected: &'static str, scale: impl Fn(&str) -> Option<u64>
     scale(&unit).and_then(|scale| decimal(number, scale)).ok_or_else(|| UnitError::new(text, expected))
 }
 
-/// `number * scale`, rounded to the nearest whole, halves up.
+/// Returns `number * scale`, rounded to the nearest integer, halves up.
 fn decimal(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.len() > 18 {
@@ -127,7 +127,7 @@ fn decimal(number: &str, scale: u64) -> Option<u64> {
     u64::try_from((scaled + unit / 2) / unit).ok()
 }
 
-/// For `#[serde(deserialize_with = "...")]`.
+/// Functions for `#[serde(deserialize_with = "...")]`.
 pub mod de {
     use alloc::string::String;
 
@@ -136,27 +136,27 @@ pub mod de {
 
     use crate::random::Probability;
 
-    /// A span of time, as [`parse_duration`](super::parse_duration) reads it.
+    /// Deserializes a time with [`parse_duration`](super::parse_duration).
     pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         super::parse_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 
-    /// A rate, as [`parse_rate`](super::parse_rate) reads it.
+    /// Deserializes a rate with [`parse_rate`](super::parse_rate).
     pub fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
         super::parse_rate(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 
-    /// An amount of data, as [`parse_bytes`](super::parse_bytes) reads it.
+    /// Deserializes an amount of data with [`parse_bytes`](super::parse_bytes).
     pub fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
         super::parse_bytes(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 
-    /// A probability, as [`parse_probability`](super::parse_probability) reads it.
+    /// Deserializes a probability with [`parse_probability`](super::parse_probability).
     pub fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Probability, D::Error> {
         super::parse_probability(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 
-    /// A share as a fraction that may exceed one, such as the variation `80%` or `120%`.
+    /// Deserializes a share as a fraction that may exceed one, such as the variation `80%` or `120%`.
     pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
         let text = String::deserialize(deserializer)?;
         let ppb = super::parse(&text, super::PROBABILITY, |unit| (unit == "%").then_some(10_000_000));

@@ -11,7 +11,7 @@ use paceline_path::{
 };
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, Rate, Seq, TcpRepr};
 
-/// Hands a full-sized packet to the link each 500 us, 24 Mbit/s, and returns how many arrive.
+/// Hands a full-sized packet to the link every 500 us, 24 Mbit/s, and returns the number of arrivals.
 fn drive(link: &mut Link, steps: std::ops::Range<u64>) -> u64 {
     let [server, client] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
     let mut arrived = 0;
@@ -58,7 +58,7 @@ fn nothing_is_allocated_per_packet() {
         ..LinkConfig::default()
     };
     let mut link = Link::new(config, 1, Instant::ZERO).unwrap();
-    // One period of the trace: the queues have seen the most that they will see, or close to it.
+    // After one period of the trace, the queues have had their largest size, or nearly.
     drive(&mut link, 0..240_000);
     let mut arrived = 0;
     let allocations = measure(|| arrived = drive(&mut link, 240_000..480_000)).count_total;

@@ -1,4 +1,4 @@
-//! Links as scenario files write them.
+//! Links as written in scenario files.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use paceline_path::random::Probability;

@@ -1,11 +1,11 @@
-//! The recorded traces beside the repository, where they exist.
+//! Tests with the recorded traces beside the repository, if they exist.
 
 use std::path::PathBuf;
 
 use paceline_path::{Gaps, Oracle, OraclePath, RateProcess, Trace, TraceFormat, TraceOptions};
 use paceline_wire::{Duration, Rate};
 
-/// The text of a recorded trace, or `None` with a message on a machine that has none.
+/// Returns the text of a recorded trace. Returns `None` with a message if the machine has none.
 fn recorded(name: &str) -> Option<String> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
     let text = std::fs::read_to_string(path).ok();
@@ -46,7 +46,7 @@ fn packet_traces_have_their_known_means() {
     ];
     for (name, mbps) in known {
         let Some(trace) = plain(name) else { return };
-        // The means are known to one digit after the point.
+        // The means are known to one decimal.
         assert!((trace.mean_rate().as_mbps() - mbps).abs() < 0.06, "{name}: {trace:?}");
     }
 }
@@ -82,7 +82,7 @@ fn goodput_series_expand_to_their_means() {
         assert_near(trace.mean_rate().as_mbps(), mbps, 0.001);
     }
     let Some(bus) = plain("norway-hsdpa/norway_bus_12") else { return };
-    // The mean over time; that over rows is higher, because the rows of fast spells are closer.
+    // The mean over time. The mean over rows is higher, because rows of fast spells are closer together.
     assert_near(bus.mean_rate().as_mbps(), 1.45, 0.01);
 }
 

@@ -1,7 +1,8 @@
-//! Where the gateway's packets come from, and what the kernel does with them while the gateway is not there.
+//! The devices from which the gateway gets its packets, and what the kernel does with packets while the gateway is
+//! absent.
 //!
-//! A gateway is in its place as long as its interfaces are what it needs. When one is gone, or is no longer where it was, the
-//! gateway leaves at once, so that the kernel forwards; it joins anew when they are back.
+//! A gateway is in place while its interfaces are as it needs them. If an interface disappears or moves, the gateway
+//! leaves at once, so that the kernel forwards. When the interfaces are back, it joins them again.
 
 mod join;
 mod links;
@@ -23,7 +24,7 @@ use join::Joined;
 pub(super) use join::Which;
 use links::{Fit, Links};
 
-/// The gateway's place in the network, and whether it is there.
+/// The gateway's place in the network, and whether it is in place.
 #[derive(Debug)]
 pub(super) struct Attached {
     options: Options,
@@ -32,30 +33,30 @@ pub(super) struct Attached {
     netlink: Netlink,
     links: Links,
     joined: Option<Joined>,
-    /// Of the interfaces that it has joined, its TUN included.
+    /// Numbers of the joined interfaces, the TUN included.
     indices: Vec<u32>,
     absence: Option<Absence>,
-    /// When to look although nothing has been told.
+    /// Time of the next look at the interfaces, even without a message.
     look_at: Option<Instant>,
 }
 
-/// Why the gateway is not in its place; the kernel forwards.
+/// Why the gateway is not in place. The kernel forwards meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Absence {
     pub(super) reason: String,
-    /// The interfaces are as they should be: something else is wrong, and another process may do better.
+    /// The interfaces are right, so something else is wrong. Another process may do better.
     pub(super) is_failure: bool,
 }
 
-/// What a [refresh](Attached::refresh) has brought.
+/// Result of a [refresh](Attached::refresh).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refresh {
     AsBefore,
-    /// The gateway has joined interfaces anew.
+    /// The gateway has joined its interfaces again.
     Joined,
 }
 
-/// Finds out how a gateway with these options will stand between its interfaces, before it makes anything.
+/// Finds out how a gateway with these options will stand between its interfaces. Creates nothing.
 pub(super) fn place(options: &Options) -> Result<Place> {
     let netlink = Netlink::open().map_err(Error::system)?;
     let (wan, radio) = options.interfaces()?;
@@ -81,14 +82,14 @@ pub(super) fn place(options: &Options) -> Result<Place> {
     }
 }
 
-/// Two gateways at one interface would both forward what comes in there. That a second one has the same name is told when it installs
-/// its rule; the other workers are no strangers.
+/// Refuses to start beside another gateway: at one interface, both would forward the same packets. A second gateway
+/// of the same name fails later, when it installs its rule. Other workers of this gateway are allowed.
 fn refuse_others(options: &Options) -> Result<()> {
     let (wan, radio) = options.interfaces()?;
     let own = format!("paceline-{wan}-{radio}");
     let is_own =
         |table: &str| table == own || options.worker.is_some() && table.starts_with(&format!("{own}-"));
-    // Without nftables there is nobody to be found.
+    // Without nftables no other gateway can be found.
     let chains = base_chains().unwrap_or_default();
     let other = chains.iter().find(|chain| {
         let is_gateway = chain.table.starts_with("paceline-") && !chain.table.ends_with("-windows");
@@ -105,13 +106,13 @@ fn refuse_others(options: &Options) -> Result<()> {
     }
 }
 
-/// One name, where a router has its servers and clients behind the same interface.
+/// Returns one name if a router has servers and clients behind the same interface.
 fn distinct<'a>(wan: &'a str, radio: &'a str) -> Vec<&'a str> {
     if wan == radio { vec![wan] } else { vec![wan, radio] }
 }
 
 impl Attached {
-    /// Puts the gateway into its place, in that of another process where there is one.
+    /// Puts the gateway into its place. With `inherited`, it takes the place of another process.
     pub(super) fn new(
         event_loop: &mut EventLoop,
         options: &Options,
@@ -157,8 +158,8 @@ impl Attached {
         Ok(attached)
     }
 
-    /// To be called eight times a second, and when interfaces change. With flows that cannot go on without the gateway the kernel is
-    /// given their packets later.
+    /// Renews the place of the gateway. Called eight times a second, and when interfaces change. With `is_needed`,
+    /// some flows cannot go on without the gateway, and the kernel gets their packets later.
     pub(super) fn refresh(
         &mut self,
         housekeeping: &mut Housekeeping<'_>,
@@ -179,7 +180,7 @@ impl Attached {
         Ok(refresh)
     }
 
-    /// Looks at the interfaces, and leaves or joins them as they are.
+    /// Looks at the interfaces, and leaves or joins them accordingly.
     fn look(&mut self, housekeeping: &mut Housekeeping<'_>, is_needed: bool) -> Refresh {
         let now = housekeeping.now;
         let names = self.names();
@@ -197,7 +198,7 @@ impl Attached {
         self.links = links;
         let fit = self.links.fit(self.place);
         if let Some(joined) = &mut self.joined {
-            // A flow that cannot go on without the gateway waits for a carrier as it would without one.
+            // Flows that cannot go on without the gateway wait for a carrier, as they would without a gateway.
             let stays = matches!(fit, Fit::Fits) || is_needed && matches!(fit, Fit::Stands(_));
             if stays && present == self.indices {
                 self.absence = None;
@@ -232,16 +233,16 @@ impl Attached {
         Ok(())
     }
 
-    /// The rule goes first: what arrives from then on is the kernel's.
+    /// Removes the rule first: from then on the kernel forwards what arrives.
     fn leave(&mut self, event_loop: &mut EventLoop) {
         if let Some(Err(error)) = self.joined.take().map(Joined::leave) {
-            // Most of it goes with the interface, and the rest is closed now.
+            // Most of the rest disappears with the interface, and what remains is closed here.
             tracing::debug!("{error}");
         }
         event_loop.remove_devices();
     }
 
-    /// Tells why it is absent, once.
+    /// Logs the reason of the absence, once.
     fn miss(&mut self, reason: String, is_failure: bool) {
         let absence = Absence { reason, is_failure };
         if self.absence.as_ref() != Some(&absence) {
@@ -251,7 +252,7 @@ impl Attached {
         }
     }
 
-    /// The numbers of the interfaces, and of the TUN.
+    /// Returns the numbers of the interfaces and of the TUN.
     fn present(&self) -> std::result::Result<Vec<u32>, paceline_linux::SystemError> {
         let names = self.names();
         let names = names.iter().map(String::as_str).chain(self.options.tun.as_deref()).collect::<Vec<_>>();
@@ -267,17 +268,17 @@ impl Attached {
         distinct(wan, radio).into_iter().map(str::to_owned).collect()
     }
 
-    /// Why the gateway is not in its place, if it is not.
+    /// Returns why the gateway is not in place, or `None` if it is.
     pub(super) fn absence(&self) -> Option<&Absence> {
         self.absence.as_ref()
     }
 
-    /// Nobody will refresh for so long, and the kernel is not to forward yet.
+    /// Keeps the kernel from forwarding for this time, in which nobody refreshes.
     pub(super) fn hold(&mut self, time: Duration) -> io::Result<()> {
         self.joined.as_mut().map_or(Ok(()), |joined| joined.hold(time))
     }
 
-    /// How windows are to be rescaled in packets that do not pass the gateway, if they can pass elsewhere.
+    /// Returns how the kernel rescales windows in packets that bypass the gateway. `None` if packets cannot bypass it.
     pub(super) fn rescale_config(&self) -> Result<Option<RescaleConfig>> {
         let mark = match (self.place, &self.joined) {
             (Place::Bridged, _) => None,
@@ -288,7 +289,7 @@ impl Attached {
         Ok(Some(RescaleConfig::new(&self.options.name()?, &distinct(wan, radio), mark)))
     }
 
-    /// What a successor has to know and to have, besides the devices.
+    /// Returns what a successor needs besides the devices: the place, and the rule.
     pub(super) fn place(&self) -> io::Result<(Place, Option<(OwnedFd, Instant)>)> {
         let absent = || {
             let reason =
@@ -298,17 +299,18 @@ impl Attached {
         Ok((self.place, self.joined.as_ref().ok_or_else(absent)?.rule_descriptor()?))
     }
 
-    /// Hands everything back to the kernel.
+    /// Returns everything to the kernel.
     pub(super) fn detach(self) -> Result<()> {
         self.joined.map_or(Ok(()), Joined::leave)
     }
 }
 
-/// How long the kernel leaves split flows alone when the gateway stands still. It cannot carry them on: an end that hears of the other
-/// resets the flow, or takes for delivered what the gateway still waits for. Our choice: longer than a busy machine stands still, and
-/// no longer than what is asked of a gateway that has died.
+/// How long the kernel does not forward split flows when the gateway stands still. The kernel cannot continue them.
+/// An end that hears from the other end resets the flow, or takes data for delivered that the gateway still waits
+/// for. Our choice: longer than a busy machine stands still, but no longer than a dead gateway may keep the kernel
+/// from forwarding.
 const NEEDED: Duration = Duration::from_secs(2);
-/// Our choice: often enough to be back a moment after what failed, seldom enough to cost nothing.
+/// Our choice: the gateway is back soon after a failure, and the retries cost almost nothing.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// Set in packets that go through the TUN device. Our choice: a bit that common programs leave alone.
+/// Mark of packets that go through the TUN device. Our choice: a bit that common programs do not use.
 const MARK: u32 = 0x0800_0000;

@@ -1,7 +1,8 @@
-//! A capture of chosen flows on request, as they come and as they leave.
+//! A capture of selected flows on request, before and after the gateway.
 //!
-//! Without one, a packet costs the test of one pointer. With one, packets of the chosen flows are copied and handed to another
-//! thread by a queue of bounded memory; what does not fit is counted, and packets wait for nobody.
+//! Without a capture, a packet costs the test of one pointer. With one, packets of the selected flows are copied and
+//! go to another thread, by a queue of bounded memory. Packets that do not fit are counted. The packet thread never
+//! waits.
 
 mod comment;
 mod file;
@@ -24,28 +25,28 @@ use super::sides::Sides;
 use comment::Comments;
 pub(super) use file::Interfaces;
 
-/// What to capture, and how much of it at most.
+/// What to capture, and the limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Wanted {
-    /// Nothing: any, if `server` is given.
+    /// Client address. `None` means any, which needs `server`.
     pub client: Option<IpAddr>,
-    /// Nothing: any.
+    /// Client port. `None` means any.
     pub client_port: Option<u16>,
-    /// Nothing: any, if `client` is given.
+    /// Server address. `None` means any, which needs `client`.
     pub server: Option<IpAddr>,
-    /// Nothing: any.
+    /// Server port. `None` means any.
     pub server_port: Option<u16>,
-    /// How long at most.
+    /// Longest duration of the capture, in seconds.
     pub seconds: u64,
-    /// How much at most.
+    /// Largest size of the capture, in bytes.
     pub bytes: u64,
-    /// Of each packet.
+    /// Bytes to keep of each packet.
     pub snap: u32,
 }
 
 impl Wanted {
-    /// Why it cannot be had.
+    /// Returns why the request is refused, or `None`.
     pub fn problem(&self) -> Option<&'static str> {
         if self.client.is_none() && self.server.is_none() {
             return Some("name the client's or the server's address");
@@ -57,7 +58,7 @@ impl Wanted {
             .then_some("a capture lasts 1 to 3600 seconds, has at most 1 GiB, and keeps 64 to 262144 bytes of each packet")
     }
 
-    /// `client` is the end at the radio port.
+    /// True if the capture includes this flow. `client` is the end at the radio port.
     fn takes(&self, client: IpAddr, server: IpAddr, ports: Option<(u16, u16)>) -> bool {
         let is = |wanted: Option<u16>, port: Option<u16>| wanted.is_none() || wanted == port;
         self.client.is_none_or(|wanted| wanted == client)
@@ -67,10 +68,10 @@ impl Wanted {
     }
 }
 
-/// A packet as it was at one interface.
+/// A packet at one interface.
 #[derive(Debug)]
 struct Taken {
-    /// Since 1970.
+    /// Time since 1970.
     at: StdDuration,
     port: PortId,
     outbound: bool,
@@ -79,13 +80,13 @@ struct Taken {
     comment: String,
 }
 
-/// Where the control socket asks the packet thread for a capture.
+/// The service by which the control socket asks the packet thread for a capture.
 #[derive(Debug, Default)]
 pub(super) struct CaptureService {
     order: Mutex<Option<Order>>,
-    /// There is an order that nobody has seen.
+    /// There is an order that the packet thread has not seen.
     is_ordered: AtomicBool,
-    /// One capture at a time.
+    /// A capture runs. There is only one at a time.
     busy: AtomicBool,
 }
 
@@ -96,16 +97,16 @@ struct Order {
     shared: Arc<Shared>,
 }
 
-/// Between the packet thread and the one that writes.
+/// State that the packet thread and the writing thread share.
 #[derive(Debug, Default)]
 struct Shared {
     /// Bytes in the queue.
     queued: AtomicUsize,
-    /// Packets that did not fit.
+    /// The number of packets that did not fit into the queue.
     missed: AtomicUsize,
 }
 
-/// The order that is being served; another may come when this goes.
+/// The order in service. The next one may come when this is dropped.
 struct Serving<'a>(&'a CaptureService);
 
 impl Drop for Serving<'_> {
@@ -116,7 +117,7 @@ impl Drop for Serving<'_> {
 }
 
 impl CaptureService {
-    /// Writes a capture to `stream` until it is over, or the other end has gone. An error is told there.
+    /// Writes a capture to `stream` until it ends or the reader closes. Reports an error there.
     pub(super) fn serve(
         &self,
         stream: &UnixStream,
@@ -133,7 +134,7 @@ impl CaptureService {
         let (bytes, snap) = (wanted.bytes, wanted.snap);
         let (receiver, shared) = self.order(wanted);
         match file::write(stream, &receiver, &shared, interfaces, bytes, snap) {
-            // The reader has gone: that is how one stops a capture, and whether a read or a write notices it first is chance.
+            // The reader has closed: this is how one stops a capture. A read or a write notices it first, by chance.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
             told => told?,
         }
@@ -149,7 +150,7 @@ impl CaptureService {
         (receiver, shared)
     }
 
-    /// The packet thread waits for nobody.
+    /// Takes a new order. The packet thread never waits for the lock.
     fn take(&self) -> Option<Order> {
         if !self.is_ordered.load(Ordering::Acquire) {
             return None;
@@ -160,7 +161,7 @@ impl CaptureService {
     }
 }
 
-/// A gateway, and who looks at its packets.
+/// A gateway with an optional capture of its packets.
 pub(super) struct Watched {
     gateway: Gateway,
     captures: Arc<CaptureService>,
@@ -173,7 +174,7 @@ impl Watched {
         Watched { gateway, captures, capture: None, sides: Sides::default() }
     }
 
-    /// Begins and ends captures; called eight times a second.
+    /// Starts and ends captures. Called eight times a second.
     pub(super) fn turn(&mut self, now: Instant) {
         if self.capture.as_ref().is_some_and(|capture| capture.over || capture.until <= now) {
             self.capture = None;
@@ -240,13 +241,13 @@ impl Node for Watched {
     }
 }
 
-/// A capture that is on.
+/// A running capture.
 struct Capture {
     wanted: Wanted,
     sender: SyncSender<Taken>,
     shared: Arc<Shared>,
     until: Instant,
-    /// What the packets' clock reads is so much less than the time since 1970.
+    /// The time since 1970 minus the packets' clock.
     epoch: StdDuration,
     comments: Comments,
     over: bool,
@@ -266,7 +267,7 @@ impl Capture {
         }
     }
 
-    /// Client and server of a packet that is wanted; the ports of what has none are 0.
+    /// Returns client and server of a packet that the capture includes. Missing ports are 0.
     fn flow_of(&self, packet: &Packet, from_client: bool) -> Option<FlowKey> {
         let (src, dst) = packet.addresses()?;
         let ports = packet.tcp().map(|tcp| (tcp.src_port(), tcp.dst_port())).or_else(|| packet.udp_ports());
@@ -302,7 +303,7 @@ impl Capture {
     }
 }
 
-/// Link header and IP packet, `snap` bytes at most, and how long they are as a whole.
+/// Returns link header and IP packet, at most `snap` bytes, and their full length.
 fn bytes_of(packet: &Packet, snap: usize) -> (Vec<u8>, u32) {
     let parts = [packet.link(), packet.header(), packet.payload().bytes().unwrap_or_default()];
     let whole = packet.link().len() + packet.ip_len();
@@ -316,9 +317,9 @@ fn bytes_of(packet: &Packet, snap: usize) -> (Vec<u8>, u32) {
 
 const SECONDS_MAX: u64 = 3600;
 const BYTES_MAX: u64 = 1 << 30;
-/// As tcpdump's; more than a super-packet.
+/// The value that tcpdump uses. Larger than a super-packet.
 pub const SNAP_MAX: u32 = 262_144;
-/// Our choice: 16 MiB, a tenth of a second at 1 Gbit/s, which a disk may be late.
+/// Our choice: 16 MiB. A disk may be late by a tenth of a second at 1 Gbit/s.
 const QUEUED_BYTES_MAX: usize = 16 << 20;
 const QUEUED_PACKETS_MAX: usize = 16_384;
 

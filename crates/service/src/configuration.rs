@@ -1,4 +1,4 @@
-//! The configuration of a gateway: its profile, and the operator's file over it.
+//! The configuration of a gateway: its profile with the changes of the operator's file.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{policy, workers};
 use crate::Options;
 use crate::error::{Error, Result};
 
-/// The profile with what the file changes.
+/// Returns the profile with the changes of the file.
 pub(super) fn load(options: &Options, path: Option<&Path>) -> Result<GatewayConfig> {
     let Some(base) = options.base.clone() else {
         return Err(Error::input(

@@ -1,6 +1,6 @@
-//! A look at a running gateway through a Unix socket: one line of JSON asks, one JSON object answers.
+//! Access to a running gateway through a Unix socket. The request is one line of JSON, the answer one JSON object.
 //!
-//! Only its owner may connect (permissions 0600). One request is served at a time, none of them for long.
+//! Only its owner may connect (permissions 0600). Requests are served one at a time, and none of them takes long.
 
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
@@ -23,12 +23,12 @@ use super::rows::{FlowRow, Prefixes, Report, SCHEMA, SubscriberRow};
 use super::status::Status;
 use crate::error::{Error, Result};
 
-/// Where the gateway of this name listens unless it is told otherwise.
+/// Returns the default socket path of the gateway with this name.
 pub(crate) fn default_path(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{name}.sock"))
 }
 
-/// What does not change while the gateway runs.
+/// Properties that do not change while the gateway runs.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     pub(super) wan: String,
@@ -38,17 +38,17 @@ pub(super) struct Identity {
     pub(super) interfaces: Interfaces,
 }
 
-/// A socket in the file system; it goes with this value.
+/// A socket in the file system. It is removed with this value.
 #[derive(Debug)]
 pub(super) struct Control {
     path: PathBuf,
     listener: UnixListener,
-    /// Another process may still go on with it.
+    /// Another process may still continue to use it.
     is_shared: bool,
 }
 
 impl Control {
-    /// Takes the place of a gateway that is gone, but not of one that answers.
+    /// Replaces the socket of a gateway that is gone, but not of one that answers.
     pub(super) fn bind(path: &Path) -> Result<Control> {
         let failed =
             |error: &io::Error| Error::io(format_args!("make the control socket {}", path.display()), error);
@@ -74,17 +74,18 @@ impl Control {
         Ok(Control { path: path.to_path_buf(), listener, is_shared: false })
     }
 
-    /// The socket of another process, at the same place, which stays until [`serve`](Self::serve) makes it this process's.
+    /// Takes over the socket of another process at the same path. The file stays until [`serve`](Self::serve) makes
+    /// the socket this process's own.
     pub(super) fn adopt(path: &Path, descriptor: OwnedFd) -> Control {
         Control { path: path.to_path_buf(), listener: UnixListener::from(descriptor), is_shared: true }
     }
 
-    /// For [`Control::adopt`].
+    /// Returns the descriptor for [`Control::adopt`].
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 
-    /// Answers for as long as the process lives.
+    /// Answers requests for the lifetime of the process.
     pub(super) fn serve(
         &mut self,
         status: Arc<Status>,
@@ -107,8 +108,8 @@ impl Control {
     }
 }
 
-/// A socket that only its owner may connect to, from its first moment: it is made in a folder that is closed to others, and then
-/// moved. (The umask would do the same, but belongs to all threads.)
+/// Binds a socket to which only its owner may connect, from the first moment. The socket is created in a folder
+/// closed to others, and then moved. (The umask would have the same effect, but belongs to all threads.)
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let closed = fs::Permissions::from_mode(0o700);
@@ -128,12 +129,12 @@ impl Drop for Control {
     }
 }
 
-/// What may be asked.
+/// A request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "get")]
 pub(super) enum Request {
     Flows,
-    /// Everything, for a process that takes over (`handover.rs`).
+    /// The whole state, for a process that takes over (`handover.rs`).
     State,
     Capture(Wanted),
 }
@@ -155,7 +156,7 @@ fn answer(
         Err(error) => format!("cannot understand the request: {error}; send {ASK}"),
         Ok(Request::Capture(wanted)) => {
             let (captures, interfaces) = (captures.clone(), identity.interfaces.clone());
-            // It lasts; others ask meanwhile.
+            // A capture takes time, and others may ask meanwhile.
             thread::Builder::new().spawn(move || capture(&stream, &captures, wanted, &interfaces))?;
             return Ok(());
         }
@@ -176,7 +177,7 @@ fn refusal(problem: &str) -> String {
     format!("{}\n", json!({ "error": problem }))
 }
 
-/// A capture goes out as a file of its own; what is wrong with the request as the usual line.
+/// Sends a capture as a file. Reports an error in the request as the usual line.
 fn capture(mut stream: &UnixStream, captures: &CaptureService, wanted: Wanted, interfaces: &Interfaces) {
     let told = match captures.serve(stream, wanted, interfaces) {
         Ok(Ok(())) => Ok(()),
@@ -203,7 +204,7 @@ fn report(status: &Status, identity: &Identity) -> Option<Report> {
     })
 }
 
-/// Up to the first line feed, or to the end.
+/// Reads up to the first line feed, or to the end.
 fn read_line(mut stream: &UnixStream, deadline: Instant) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let mut bytes = [0; REQUEST_MAX];
@@ -224,7 +225,7 @@ fn read_line(mut stream: &UnixStream, deadline: Instant) -> io::Result<Vec<u8>> 
     Ok(line)
 }
 
-/// A reader that takes a byte at a time is given up all the same.
+/// Limits the total time, also for a reader that takes one byte at a time.
 struct Patient<'a> {
     stream: &'a UnixStream,
     deadline: Instant,
@@ -243,7 +244,7 @@ impl Write for Patient<'_> {
     }
 }
 
-/// Asks the gateway at `path`, or the only one that runs; all its workers, where it has several.
+/// Asks the gateway at `path`, or the only one that runs. If it has several workers, asks all of them.
 pub fn ask(path: Option<&Path>) -> Result<Report> {
     let paths = match path {
         Some(path) => workers_at(path),
@@ -273,7 +274,7 @@ fn ask_one(path: &Path) -> Result<Report> {
     serde_json::from_str(&text).map_err(|error| refused(path, &text, &error))
 }
 
-/// Asks for a capture; what can be read from the answer is the file.
+/// Asks for a capture. The returned reader gives the file.
 pub fn ask_capture(path: Option<&Path>, wanted: &Wanted) -> Result<impl Read + use<>> {
     let path = chosen(path)?;
     let mut ask = serde_json::to_value(wanted).map_err(|error| Error::failed(error.to_string()))?;
@@ -283,12 +284,12 @@ pub fn ask_capture(path: Option<&Path>, wanted: &Wanted) -> Result<impl Read + u
         stream.set_read_timeout(Some(2 * PATIENCE))?;
         let mut first = [0; 1];
         stream.read_exact(&mut first)?;
-        // So that a signal ends it.
+        // A short timeout, so that a signal ends the capture.
         stream.set_read_timeout(Some(Duration::from_millis(500)))?;
         Ok((first, stream))
     };
     let (first, mut stream) = begin().map_err(|error| unanswered(&path, &error))?;
-    // A file begins with 0x0a, the first byte of a section header block.
+    // A capture file begins with 0x0a, the first byte of a section header block.
     if first == *b"{" {
         let mut text = String::from("{");
         let read = stream.read_to_string(&mut text);
@@ -307,14 +308,14 @@ fn chosen(path: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// `path`, or those of its workers.
+/// Returns `path`, or the sockets of its workers.
 fn workers_at(path: &Path) -> Vec<PathBuf> {
     let of_workers = (0..Slice::WORKERS_MAX).map(|index| beside(path, index));
     let found: Vec<PathBuf> = of_workers.filter(|path| path.exists()).collect();
     if path.exists() || found.is_empty() { vec![path.to_path_buf()] } else { found }
 }
 
-/// They are those of the workers of one gateway.
+/// True if all paths belong to the workers of one gateway.
 fn are_workers(paths: &[PathBuf]) -> bool {
     let gateway = |path: &PathBuf| {
         let (name, index) = path.file_stem()?.to_str()?.rsplit_once('-')?;
@@ -380,10 +381,10 @@ fn the_only_sockets(folder: &Path) -> Result<Vec<PathBuf>> {
 const FOLDER: &str = "/run/paceline";
 const ASK: &str = r#"{"get":"flows"}"#;
 const REQUEST_MAX: usize = 1024;
-/// More than a full table of 65,536 flows takes.
+/// More than the answer for a full table of 65,536 flows.
 const ANSWER_MAX: u64 = 256 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A full table is copied within five seconds.
+/// Copying a full table takes less than five seconds.
 const LISTS_PATIENCE: Duration = Duration::from_secs(8);
 
 #[cfg(test)]
@@ -447,7 +448,7 @@ mod tests {
             b"{\"get\":\"flows\"",
         ] {
             let answer = say(&control.path, request);
-            // Of a request that is too long, the rest is refused by closing.
+            // If a request is too long, the connection is closed.
             assert!(
                 answer.is_empty() && request.len() > REQUEST_MAX || answer.contains("\"error\""),
                 "{answer}"

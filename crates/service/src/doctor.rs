@@ -1,4 +1,4 @@
-//! Looks at the machine as a gateway would use it, and says what to do.
+//! Examines the machine as a gateway would use it, and recommends what to do.
 
 mod finding;
 mod network;
@@ -11,7 +11,7 @@ use crate::error::Result;
 pub use finding::{Finding, Status};
 use finding::{Findings, Site};
 
-/// Looks at the machine as a gateway with these options would use it.
+/// Examines the machine as a gateway with these options would use it.
 pub fn examine(options: &Options) -> Result<Vec<Finding>> {
     let (wan, radio) = options.interfaces()?;
     let site = Site { wan, radio, tun: options.tun.as_deref() };
@@ -20,7 +20,7 @@ pub fn examine(options: &Options) -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// What else the gateway was to be started with.
+/// Examines the other options.
 fn of_options(options: &Options, site: Site<'_>) -> Vec<Findings> {
     let default = || control::default_path(&format!("{}-{}", site.wan, site.radio));
     let mut all: Vec<Findings> =

@@ -1,4 +1,4 @@
-//! One run of a gateway: it takes its place, packets pass, signals and successors come, and it leaves.
+//! One run of a gateway: it takes its place, packets pass, signals and successors arrive, and it leaves.
 
 use std::io;
 
@@ -16,23 +16,23 @@ use super::successor;
 use crate::Options;
 use crate::error::{Error, Result};
 
-/// What happens to a gateway besides packets.
+/// Events of a running gateway besides packets.
 pub(super) enum LifecycleEvent<'a, 'b> {
-    /// Packets pass from here on; signals are blocked in threads that are started now.
+    /// Packets pass from here on. Signals are blocked in threads that start from here on.
     Start,
-    /// Eight times a second, and why the gateway is not in its place, if it is not.
+    /// A turn, eight times a second. If the gateway is not in place, with the reason.
     Turn(&'a mut Housekeeping<'b>, Option<&'a Absence>),
-    /// It was not in its place for a while, and is again.
+    /// The gateway is in place again after an absence.
     Back,
     /// SIGHUP.
     Hangup,
     /// The loop was stopped, perhaps for a successor.
     Stopped(&'a mut Handing<'b>),
-    /// Packets pass no more.
+    /// Packets no longer pass.
     End,
 }
 
-/// What a successor gets, and whether it has it.
+/// The objects for a successor, and the outcome of the handover.
 pub(super) struct Handing<'a> {
     pub(super) event_loop: &'a mut EventLoop,
     pub(super) attached: &'a mut Attached,
@@ -42,26 +42,26 @@ pub(super) struct Handing<'a> {
 /// Why a loop was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handed {
-    /// For another reason: the gateway ends.
+    /// No handover: the gateway ends.
     Nothing,
-    /// A successor could not take over: the gateway goes on.
+    /// A successor could not take over. The gateway goes on.
     Failed,
     Over,
 }
 
-/// What a gateway begins with besides its node.
+/// The parts of a gateway besides its node.
 #[derive(Default)]
 pub(super) struct Around {
     pub(super) rescaling: Option<Rescaling>,
-    /// From the process before.
+    /// The state of the previous process.
     pub(super) inherited: Option<Inherited>,
     pub(super) which: Which,
-    /// The memory for packets, if not as much as a loop has by itself.
+    /// Bytes of packet memory. `None` means the loop's default.
     pub(super) pool_bytes: Option<usize>,
 }
 
-/// Lets packets pass through `node` until a signal comes, or a successor. `is_needed` says whether it has flows that cannot go on
-/// without it.
+/// Passes packets through `node` until a signal or a successor arrives. `is_needed` is true if the node has flows
+/// that cannot go on without it.
 pub(super) fn drive<N: Node>(
     options: &Options,
     node: &mut N,
@@ -69,7 +69,7 @@ pub(super) fn drive<N: Node>(
     is_needed: impl Fn(&N) -> bool,
     mut tell: impl FnMut(&mut N, LifecycleEvent<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
-    // Before anything else runs: the threads of this process inherit the mask.
+    // Block the signals first, because the threads of this process inherit the mask.
     let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
     let config = EventLoopConfig {
         rejoin_segments: true,
@@ -83,7 +83,7 @@ pub(super) fn drive<N: Node>(
     if let Some(inherited) = &mut inherited {
         inherited.go_on(&mut event_loop);
         if let Err(error) = inherited.confirm() {
-            // It is the other process's.
+            // The place still belongs to the other process.
             std::mem::forget(attached);
             return Err(Error::io("take over", &error));
         }
@@ -116,7 +116,7 @@ pub(super) fn drive<N: Node>(
             Ended::Signal(SIGHUP) if options.config.is_some() => {
                 tell(node, LifecycleEvent::Hangup).map_err(wrong)?
             }
-            // Workers are replaced by whoever started them.
+            // The parent replaces the workers.
             Ended::Signal(SIGUSR2) if options.worker.is_some() => {}
             Ended::Signal(SIGUSR2) => successor::start(),
             Ended::Signal(number) => break tracing::info!("stops: received signal {number}"),
@@ -131,7 +131,7 @@ pub(super) fn drive<N: Node>(
                         if let Some(rescaling) = rescaling {
                             rescaling.leave();
                         }
-                        // Everything is another process's: nothing of it may be undone here.
+                        // Everything belongs to another process. This process must not undo any of it.
                         std::process::exit(0);
                     }
                 }
@@ -145,7 +145,8 @@ pub(super) fn drive<N: Node>(
     tell(node, LifecycleEvent::End).map_err(|error| Error::io("write the last statistics", &error))
 }
 
-/// Before there are other threads, and when what needs more is open: this process keeps the privileges and system calls that it needs.
+/// Reduces privileges and system calls to those that this process needs. Called when everything that needs more is
+/// open, and before other threads start.
 pub(super) fn confine() {
     if let Err(error) = privilege::drop() {
         return tracing::warn!("cannot drop privileges that the gateway does not need: {error}");

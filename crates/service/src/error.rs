@@ -1,11 +1,11 @@
-//! Errors as one line: what went wrong, where, and what to do about it.
+//! Errors as one line: what failed, where, and what to do.
 
 use std::fmt;
 use std::process::ExitCode;
 
 use paceline_linux::SystemError;
 
-/// What every command returns.
+/// Result of a command.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The class of an error decides the exit code.
@@ -13,9 +13,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Kind {
     /// A run failed, or a file could not be written.
     Failed,
-    /// Bad arguments, or a file that does not say what it should.
+    /// Bad arguments, or a file with wrong content.
     Input,
-    /// The system refuses what only root, or `CAP_NET_ADMIN`, may do.
+    /// The system refuses an action that only root, or `CAP_NET_ADMIN`, may do.
     Privilege,
     /// Ctrl-C or SIGTERM.
     Interrupted,
@@ -49,7 +49,7 @@ impl Error {
         Error { kind: Kind::Interrupted, message: "interrupted; everything is cleaned up".into() }
     }
 
-    /// An I/O error with what was being done: "cannot read x.toml: No such file or directory".
+    /// An I/O error with the action: "cannot read x.toml: No such file or directory".
     pub fn io(doing: impl fmt::Display, error: &std::io::Error) -> Self {
         let message = format!("cannot {doing}: {error}");
         match error.kind() {
@@ -60,7 +60,7 @@ impl Error {
         }
     }
 
-    /// An error of the system: those that root would not have get their own exit code.
+    /// An error of the system. Errors that root would not get have their own exit code.
     pub fn system(error: SystemError) -> Self {
         if error.is_permission() {
             Error::privilege(error.to_string())
@@ -69,12 +69,12 @@ impl Error {
         }
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// 1 failed, 2 bad input (clap's own code too), 3 privilege, 130 interrupted (128 + SIGINT).
+    /// Exit code: 1 failed, 2 bad input (as for clap), 3 privilege, 130 interrupted (128 + SIGINT).
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self.kind {
             Kind::Failed => 1,

@@ -1,5 +1,5 @@
-//! What must hold of the operator's file, of requests, of answers and of another process's state, whatever they say. Shared by fuzz
-//! targets and by the replay of their corpora.
+//! Properties that must hold for any operator's file, request, answer, and state of another process. Fuzz targets use
+//! them, and the replay of their corpora.
 #![allow(clippy::unwrap_used, reason = "a check that fails ends the test")]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,7 +15,7 @@ use super::http::{self, Asked};
 use super::policy;
 use super::rows::Report;
 
-/// `data`: the operator's file. What is accepted is sound, can be written down and read again, and serves flows.
+/// `data`: the operator's file. An accepted file is valid, can be written and read again, and serves flows.
 pub fn policy(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let path = Path::new("p.toml");
@@ -40,7 +40,8 @@ pub fn policy(data: &[u8]) {
     assert!(gateway.poll_transmit(now).is_none());
 }
 
-/// `data`: what somebody says at the metrics address. It comes in pieces, and what is understood of a part stays so with more.
+/// `data`: bytes sent to the metrics address. They arrive in pieces. The decision on a part must not change when more
+/// arrives.
 pub fn http(data: &[u8]) {
     let whole = http::read(data);
     if let Asked::For(wanted) = &whole {
@@ -55,7 +56,7 @@ pub fn http(data: &[u8]) {
     }
 }
 
-/// `data`: a line at the control socket.
+/// `data`: a line sent to the control socket.
 pub fn request(data: &[u8]) {
     let Ok(request) = serde_json::from_slice::<Request>(data) else { return };
     if let Request::Capture(wanted) = request {

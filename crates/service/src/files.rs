@@ -1,14 +1,14 @@
-//! Files that are whole or not there.
+//! Files that are complete or absent.
 
 use std::fs;
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Of files that say who talks to whom: for their owner, and for a group to read.
+/// Mode of files that list who talks to whom: the owner writes, and a group may read.
 pub(super) const LOG_MODE: u32 = 0o640;
 
-/// Writes under another name first, so that a killed program leaves no half file.
+/// Writes under another name and renames the file. A killed program leaves no partial file.
 pub fn write_whole(path: &Path, text: &str) -> Result<()> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");

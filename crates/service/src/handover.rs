@@ -1,9 +1,10 @@
 //! One gateway process hands over to another, so that flows lose nothing, not even their acceleration.
 //!
-//! Over the control socket: the successor asks for the state. The predecessor stops reading packets, writes its state into sealed
-//! memory, and passes that with its devices, the netlink socket to which its fail-open rule belongs, the file of flows and its
-//! listening sockets. What arrives meanwhile waits in the devices. When the successor says `taken`, everything that could fail has
-//! been done; the predecessor answers `go` and ends without undoing anything. Until then it can go on as if nothing had been.
+//! The processes talk over the control socket. The successor asks for the state. The predecessor stops reading
+//! packets and writes its state into sealed memory. It passes this memory, its devices, the netlink socket that owns
+//! its fail-open rule, the file of flows and its listening sockets. Packets that arrive meanwhile wait in the
+//! devices. The successor answers `taken` when every step that could fail is done. The predecessor answers `go` and
+//! ends without undoing anything. Until then the predecessor can go on as before.
 
 mod digest;
 #[cfg(any(test, fuzzing))]
@@ -29,7 +30,7 @@ use super::totals::Totals;
 use crate::Options;
 use crate::error::{Error, Result};
 
-/// What comes with descriptors and state: one line of JSON.
+/// The line of JSON that comes with descriptors and state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Offer {
     format: u32,
@@ -39,13 +40,14 @@ pub(super) struct Offer {
     tun: Option<String>,
     flows_file: PathBuf,
     pub(super) place: Place,
-    /// Until when the fail-open rule is in force, on the machine's clock.
+    /// Time until which the fail-open rule is in force, on the machine's clock.
     pub(super) fresh_until_ns: u64,
-    /// What the descriptors are.
+    /// The roles of the descriptors, in order.
     roles: Vec<Role>,
 }
 
-/// What the sealed memory holds. Fields have names, so that a newer program reads what an older one wrote.
+/// Content of the sealed memory, for writing. Fields have names, so that a newer program can read the state of an
+/// older one.
 #[derive(Serialize)]
 struct Written<'a> {
     started: Instant,
@@ -57,10 +59,10 @@ struct Written<'a> {
     split: split::Written<'a>,
 }
 
-/// The same, read.
+/// Content of the sealed memory, for reading.
 #[derive(Deserialize)]
 pub(super) struct Memory {
-    /// When the first of all these processes started.
+    /// Start time of the first of all these processes.
     pub(super) started: Instant,
     time: Instant,
     pub(super) totals: Totals,
@@ -85,7 +87,7 @@ pub(super) struct HandoverState<'a> {
     pub(super) metrics: Option<BorrowedFd<'a>>,
 }
 
-/// Hands over, after [`EventLoop::finish_turn`]. After an error the caller goes on: nothing has changed but that it has paused.
+/// Hands over. Called after [`EventLoop::finish_turn`]. After an error the caller goes on: only a pause has happened.
 pub(super) fn give(stream: &UnixStream, node: &Gateway, state: HandoverState<'_>) -> io::Result<()> {
     let memory = handover::sealed(|file| {
         let written = Written {
@@ -130,16 +132,17 @@ pub(super) fn give(stream: &UnixStream, node: &Gateway, state: HandoverState<'_>
     }
 }
 
-/// What the successor has got.
+/// What the successor received.
 pub(super) struct Inherited {
     pub(super) stream: UnixStream,
     pub(super) offer: Offer,
     descriptors: Vec<(Role, OwnedFd)>,
-    /// None if this program cannot read it.
+    /// `None` if this program cannot read it.
     pub(super) memory: Option<Memory>,
 }
 
-/// Asks the gateway that runs for everything. It waits from here on, until [`Inherited::confirm`] or the end of the connection.
+/// Asks the running gateway for everything. That gateway then waits until [`Inherited::confirm`], or until the
+/// connection ends.
 pub(super) fn ask(options: &Options, flows_file: &Path) -> Result<Inherited> {
     let (wan, radio) = options.interfaces()?;
     let path = control_path(options)?;
@@ -184,27 +187,28 @@ pub(super) fn ask(options: &Options, flows_file: &Path) -> Result<Inherited> {
 }
 
 impl Inherited {
-    /// The next descriptor of this kind.
+    /// Returns the next descriptor of this role.
     pub(super) fn take(&mut self, role: Role) -> io::Result<OwnedFd> {
         let place = self.descriptors.iter().position(|(other, _)| *other == role);
         let place = place.ok_or_else(|| io::Error::other(format!("the other gateway sent no {role:?}")))?;
         Ok(self.descriptors.remove(place).1)
     }
 
-    /// The gateway's own state and its split flows, once.
+    /// Returns the gateway's own state and its split flows. `None` at a second call.
     pub(super) fn gateway(&mut self) -> Option<(TakenOver, Vec<SplitTakenOver>)> {
         let memory = self.memory.as_mut()?;
         Some((memory.gateway.take()?, std::mem::take(&mut memory.split.0)))
     }
 
-    /// The loop goes on where the other one stopped.
+    /// Continues the loop of the other process.
     pub(super) fn go_on(&mut self, event_loop: &mut EventLoop) {
         if let Some(memory) = &mut self.memory {
             event_loop.go_on(memory.time, std::mem::take(&mut memory.waiting), &memory.ports);
         }
     }
 
-    /// Nothing can fail any more. When this returns, the other process serves no more packets, and does not come back.
+    /// Confirms the handover, when no step can fail any more. After the return, the other process no longer serves
+    /// packets, and does not resume.
     pub(super) fn confirm(&self) -> io::Result<()> {
         (&mut &self.stream).write_all(format!("{TAKEN}\n").as_bytes())?;
         match read_line(&self.stream)?.as_str() {
@@ -223,13 +227,13 @@ impl Inherited {
     }
 }
 
-/// Returns when the process at the other end has ended, or does not for long.
+/// Waits until the process at the other end has ended, or for a limited time.
 pub(super) fn wait_for_end(stream: &UnixStream) {
     let _ = stream.set_read_timeout(Some(10 * PATIENCE));
     let _ = (&mut &*stream).read(&mut [0]);
 }
 
-/// Where the gateway with these options listens.
+/// Returns the control socket's path for these options.
 pub(super) fn control_path(options: &Options) -> Result<PathBuf> {
     let default = control::default_path(&options.name()?);
     Ok(options.control.clone().unwrap_or(default))
@@ -242,14 +246,14 @@ fn read_line(stream: &UnixStream) -> io::Result<String> {
 }
 
 const PROGRAM: &str = concat!("paceline ", env!("CARGO_PKG_VERSION"));
-/// Of the offer and the conversation, not of the state.
+/// Version of the offer and the dialogue, not of the state.
 const FORMAT: u32 = 1;
 const ASK: &str = r#"{"get":"state"}"#;
 const TAKEN: &str = "taken";
 const GO: &str = "go";
 const LINE_MAX: u64 = 1024;
-/// How long the fail-open rule stays in force while nobody serves packets. Our choice: more than [`PATIENCE`] and the time to write the
-/// state of a full gateway on a busy machine. A process that dies takes the rule with it, whenever that is.
+/// How long the fail-open rule stays in force while nobody serves packets. Our choice: more than [`PATIENCE`] and the
+/// time to write the state of a full gateway on a busy machine. When a process dies, its rule disappears at once.
 pub(super) const PAUSE_MAX: paceline_wire::Duration = paceline_wire::Duration::from_secs(5);
-/// Our choice: shorter than the service manager's watchdog (2 s), for which the pause is a hang.
+/// Our choice: shorter than the service manager's watchdog (2 s), which takes the pause for a hang.
 const PATIENCE: Duration = Duration::from_millis(1500);

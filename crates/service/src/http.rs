@@ -1,4 +1,4 @@
-//! Metrics over HTTP on a loopback address: a few connections at a time, none of them for long.
+//! Metrics over HTTP on a loopback address. There are few connections at a time, and none lasts long.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use super::metrics::Metrics;
 use super::plain_text;
 use crate::error::{Error, Result};
 
-/// Metrics are not for other machines.
+/// Metrics must not be reachable from other machines.
 pub(super) fn check(address: SocketAddr) -> Result<()> {
     match address.ip().is_loopback() {
         true => Ok(()),
@@ -31,21 +31,21 @@ pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
         .map_err(|error| Error::io(format_args!("listen on {address} for --metrics"), &error))
 }
 
-/// Answers for as long as the process lives.
+/// Answers requests for the lifetime of the process.
 pub(super) fn serve(listener: TcpListener, metrics: Metrics) {
     thread::spawn(move || {
         let mut talks = VecDeque::new();
         loop {
             if let Err(error) = turn(&listener, &mut talks, &metrics) {
                 tracing::debug!("a request for metrics failed: {error}");
-                // Out of descriptors, most likely: do not spin.
+                // Probably no descriptors are left: do not spin.
                 thread::sleep(Duration::from_millis(100));
             }
         }
     });
 }
 
-/// Waits until somebody connects, sends or takes, and goes on with all who do. Who does nothing keeps nobody waiting.
+/// Waits until a client connects, sends or can receive, and serves all of these. An idle client delays nobody.
 fn turn(listener: &TcpListener, talks: &mut VecDeque<Talk>, metrics: &Metrics) -> io::Result<()> {
     let mut places = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
     places.extend(talks.iter().map(|talk| PollFd::new(talk.stream.as_fd(), talk.awaited())));
@@ -74,12 +74,12 @@ fn turn(listener: &TcpListener, talks: &mut VecDeque<Talk>, metrics: &Metrics) -
     Ok(())
 }
 
-/// A connection, oldest first in their list.
+/// A connection. The list has the oldest first.
 struct Talk {
     stream: TcpStream,
     since: Instant,
     request: Vec<u8>,
-    /// What has not been taken of it yet.
+    /// The part of the answer that is not sent yet.
     answer: Option<Vec<u8>>,
 }
 
@@ -88,7 +88,7 @@ impl Talk {
         if self.answer.is_some() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
     }
 
-    /// Reads or writes what can be; true when all has been said.
+    /// Reads or writes what is possible. True when the answer is complete.
     fn go_on(&mut self, metrics: &Metrics) -> io::Result<bool> {
         if self.answer.is_none() {
             let mut bytes = [0; REQUEST_MAX];
@@ -107,7 +107,7 @@ impl Talk {
     }
 }
 
-/// To a request, or to what is none.
+/// Returns the answer to a request, or to bytes that are no request.
 fn answer(wanted: Option<&Wanted>, metrics: &Metrics) -> Vec<u8> {
     let (status, kind, body) = match wanted {
         Some(wanted) if wanted.path == "/metrics" => match (metrics.text(), wanted.openmetrics) {
@@ -129,7 +129,7 @@ fn answer(wanted: Option<&Wanted>, metrics: &Metrics) -> Vec<u8> {
     [head.as_bytes(), body.as_bytes()].concat()
 }
 
-/// What a request is so far.
+/// The result of parsing a request so far.
 #[derive(Debug, PartialEq)]
 pub(super) enum Asked {
     More,
@@ -137,11 +137,11 @@ pub(super) enum Asked {
     For(Wanted),
 }
 
-/// What a whole request asks for.
+/// The content of a complete request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Wanted {
     pub(super) path: String,
-    /// It can be given OpenMetrics; else Prometheus' older text format.
+    /// The client accepts OpenMetrics. Otherwise it gets Prometheus' older text format.
     pub(super) openmetrics: bool,
 }
 
@@ -162,10 +162,11 @@ pub(super) fn read(bytes: &[u8]) -> Asked {
     }
 }
 
-/// Prometheus gives up after ten seconds by default.
+/// Prometheus' default timeout is ten seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 const REQUEST_MAX: usize = 8192;
-/// Connections at a time; one more ends the oldest. Our choice: several scrapers, and some that do nothing.
+/// The largest number of connections. One more closes the oldest. Our choice: several scrapers, and some idle
+/// connections.
 const TALKS_MAX: usize = 32;
 
 #[cfg(test)]
@@ -180,7 +181,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         serve(listener, metrics());
         let mut stream = TcpStream::connect(address).unwrap();
-        // A server that has had enough may close before all is sent.
+        // The server may close before it has read everything.
         let _ = stream.write_all(request);
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = String::new();
@@ -218,7 +219,7 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.contains("paceline_flows 5"));
-        // Nobody was waited for: those that came last are still there.
+        // The newest connections still exist, so nobody waited for them.
         let last = silent.last().unwrap();
         last.set_nonblocking(true).unwrap();
         let nothing_yet = (&mut &*last).read(&mut [0]).unwrap_err();

@@ -1,7 +1,8 @@
-//! A running gateway: how it takes its place between two interfaces, what its operator tells it, what it tells others, and how one
-//! process or several of them serve.
+//! A running gateway: its place between two interfaces, the operator's input, its reports, and its one or several
+//! processes.
 //!
-//! What the command line and the lab need as well lies here, too: errors, units, whole files, percentiles, what is wrong with TOML.
+//! Also code that the command line and the lab share: errors, units, whole files, percentiles, and messages about
+//! wrong TOML.
 
 mod attach;
 pub mod capture;
@@ -48,7 +49,7 @@ use error::Result;
 use files::write_whole;
 pub use options::Options;
 
-/// Runs until a signal comes.
+/// Runs a gateway until a signal arrives.
 pub fn run(options: &Options) -> Result<()> {
     let config = configuration::load(options, options.config.as_deref())?;
     if options.workers > 1 && options.worker.is_none() {
@@ -58,17 +59,17 @@ pub fn run(options: &Options) -> Result<()> {
     if options.forward_only { forward(options) } else { service::run(options, config) }
 }
 
-/// Says what is in the operator's file at `path`, if it would be taken.
+/// Checks the operator's file at `path`. Returns a summary if the file is valid.
 pub fn check(options: &Options, path: &Path) -> Result<String> {
     let config = configuration::load(options, Some(path))?;
     Ok(policy::summary(&config))
 }
 
-/// What packet I/O costs without a gateway.
+/// Forwards packets without a gateway, to show the cost of packet I/O.
 fn forward(options: &Options) -> Result<()> {
     let mut told = false;
     let tell = |_: &mut NullForwarder, event: LifecycleEvent<'_, '_>| match event {
-        // Once, for those who wait until it forwards.
+        // Written once, for programs that wait until forwarding begins.
         LifecycleEvent::Turn(..) if !std::mem::replace(&mut told, true) => match &options.stats_json {
             Some(path) => write_whole(path, "{}\n").map_err(io::Error::other),
             None => Ok(()),

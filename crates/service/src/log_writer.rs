@@ -1,4 +1,4 @@
-//! Events, series and statistics, written by a thread of its own: a slow disk must not hold packets up.
+//! Writes events, series and statistics on its own thread: a slow disk must not delay packets.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,22 +9,22 @@ use std::thread::{self, JoinHandle};
 
 use crate::files::write_whole;
 
-/// What the thread is told.
+/// A message to the thread.
 enum Job {
-    /// Whole lines for the end of a file.
+    /// Append whole lines to a file.
     Append(Arc<File>, Vec<u8>),
-    /// All that a file shall hold.
+    /// Replace a file's whole content.
     Replace(PathBuf, String),
-    /// Everything before this is written.
+    /// Confirm that everything before this is written.
     Finished(SyncSender<()>),
 }
 
-/// What could not be written.
+/// Failures to write.
 #[derive(Debug, Default)]
 struct Failures {
-    /// The first failure to append: a file with a gap is worth nothing, so no more is written.
+    /// The first failure to append. After it no more lines are written, because a file with a gap is worthless.
     lines: Option<io::Error>,
-    /// The last try to replace a file: the next may succeed.
+    /// The failure of the last try to replace a file. The next try may succeed.
     whole: Option<io::Error>,
 }
 
@@ -32,7 +32,7 @@ struct Failures {
 #[derive(Debug)]
 pub(super) struct LogWriter {
     jobs: Option<SyncSender<Job>>,
-    /// Until the thread runs.
+    /// The jobs until the thread runs.
     waiting: Option<Receiver<Job>>,
     failures: Arc<Mutex<Failures>>,
     thread: Option<JoinHandle<()>>,
@@ -44,7 +44,7 @@ impl LogWriter {
         LogWriter { jobs: Some(jobs), waiting: Some(waiting), failures: Arc::default(), thread: None }
     }
 
-    /// Begins to write; what was told before waits until then.
+    /// Starts to write. Earlier jobs have waited until here.
     pub(super) fn start(&mut self) {
         if let Some(jobs) = self.waiting.take() {
             let failures = self.failures.clone();
@@ -52,7 +52,7 @@ impl LogWriter {
         }
     }
 
-    /// Never waits; lines that do not fit are lost, which counts as a failure.
+    /// Appends lines without waiting. Lines that do not fit are lost, which counts as a failure.
     pub(super) fn append(&self, file: &Arc<File>, lines: Vec<u8>) {
         if let Err(TrySendError::Full(_)) = self.tell(Job::Append(file.clone(), lines)) {
             let error = io::Error::new(io::ErrorKind::WouldBlock, "the disk is too slow: lines are lost");
@@ -60,7 +60,7 @@ impl LogWriter {
         }
     }
 
-    /// Never waits; while the disk is behind, the file stays as it is.
+    /// Replaces a file without waiting. While the disk is behind, the file keeps its old content.
     pub(super) fn replace(&self, path: &Path, text: String) {
         let _ = self.tell(Job::Replace(path.to_path_buf(), text));
     }
@@ -72,7 +72,7 @@ impl LogWriter {
         }
     }
 
-    /// What has failed so far.
+    /// Returns the first failure to append, or the last one to replace a file.
     pub(super) fn outcome(&self) -> io::Result<()> {
         let failures = lock(&self.failures);
         match failures.lines.as_ref().or(failures.whole.as_ref()) {
@@ -126,7 +126,7 @@ fn lock(failures: &Mutex<Failures>) -> std::sync::MutexGuard<'_, Failures> {
     failures.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Jobs that may wait for the disk. Our choice: with pieces of 64 KB some 16 MB.
+/// The largest number of jobs that wait for the disk. Our choice: with pieces of 64 KB some 16 MB.
 const WAITING_MAX: usize = 256;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The gateway's numbers in the text format of OpenMetrics, as Prometheus reads it.
+//! The gateway's metrics in the text format of OpenMetrics, as Prometheus reads it.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -21,7 +21,7 @@ use prometheus_client::registry::{Registry, Unit};
 use super::status::{Snapshot, Status};
 use super::totals::{BOUNDS_S, Histogram};
 
-/// What is told of a gateway besides its numbers.
+/// Names and limits that the metrics show besides counters.
 #[derive(Clone, Debug)]
 pub(super) struct Labels {
     /// The devices, in the order of their counters.
@@ -31,7 +31,7 @@ pub(super) struct Labels {
     pub(super) packet_memory_limit_bytes: usize,
 }
 
-/// Everything that is exported.
+/// All exported metrics.
 #[derive(Debug)]
 pub(super) struct Metrics(Registry);
 
@@ -44,7 +44,7 @@ impl Metrics {
         Metrics(registry)
     }
 
-    /// All of them as text.
+    /// Returns all metrics as text.
     pub(super) fn text(&self) -> Result<String, fmt::Error> {
         let mut out = String::with_capacity(16 << 10);
         text::encode(&mut out, &self.0)?;
@@ -297,9 +297,9 @@ fn ports(to: &mut Encoder<'_>, now: &Snapshot, names: &[String]) -> fmt::Result 
     to.counters("dropped_packets", "Packets dropped, by reason", None, &drops)
 }
 
-/// What the interfaces carry, by the gateway or past it.
+/// Exports the bytes on the interfaces, whether they pass the gateway or bypass it.
 fn interfaces(to: &mut Encoder<'_>, names: &[String]) -> fmt::Result {
-    // Of the thread's own network namespace, unlike /sys.
+    // Unlike /sys, this is of the thread's own network namespace.
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let (mut received, mut sent) = (Vec::new(), Vec::new());
     for name in names {
@@ -324,7 +324,7 @@ fn interface_bytes(table: &str, name: &str) -> Option<(u64, u64)> {
     Some((*numbers.first()?, *numbers.get(8)?))
 }
 
-/// The names that Prometheus' own clients use.
+/// Metrics of the process, with the names that Prometheus' own clients use.
 #[derive(Debug)]
 struct OfProcess;
 

@@ -1,4 +1,4 @@
-//! What systemd is told: ready, reloading, stopping, and that packets still pass.
+//! Notifies systemd: ready, reloading, stopping, and that packets still pass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,18 +8,18 @@ use sd_notify::NotifyState;
 
 use super::attach::Absence;
 
-/// Talks to the service manager, if there is one.
+/// Notifies the service manager, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct Supervisor {
     /// Counts turns of the packet thread.
     beats: Arc<AtomicU64>,
     is_ready: bool,
-    /// Of the gateway, as told last.
+    /// The absence of the gateway that was reported last.
     absence: Option<Absence>,
 }
 
 impl Supervisor {
-    /// Starts the watchdog's thread: it speaks for the packet thread, and only while that makes turns.
+    /// Starts the watchdog's thread. It notifies systemd only while the packet thread makes turns.
     pub(super) fn start(&self) {
         let Some(timeout) = sd_notify::watchdog_enabled() else { return };
         let beats = self.beats.clone();
@@ -36,8 +36,8 @@ impl Supervisor {
         });
     }
 
-    /// Packets pass, or the interfaces keep the gateway from its place, which no restart would change. What takes longer than adding one
-    /// is done when something is different only.
+    /// Notes that packets pass, or that the interfaces keep the gateway from its place, which a restart would not
+    /// change. Does only an addition unless something has changed.
     pub(super) fn beat(&mut self, absence: Option<&Absence>) {
         if self.absence.as_ref() != absence {
             self.absence = absence.cloned();
@@ -54,7 +54,7 @@ impl Supervisor {
         }
     }
 
-    /// Another process, a child of this one, goes on with the service.
+    /// Reports that another process, a child of this one, continues the service.
     pub(super) fn succeeded_by(&self, process: u32) {
         tell(&[NotifyState::MainPid(process)]);
     }
@@ -64,7 +64,7 @@ impl Supervisor {
     }
 }
 
-/// Around a reload, on the thread that does it.
+/// Reports the start of a reload. Called on the thread that reloads.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
@@ -72,7 +72,7 @@ pub(super) fn reloading() {
     }
 }
 
-/// After a reload, whether it was done or refused.
+/// Reports the end of a reload, whether it was done or refused.
 pub(super) fn reloaded(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
 }

@@ -1,4 +1,4 @@
-//! What the gateway tells of its flows: events as JSON lines, samples as CSV, sojourn times as a histogram.
+//! Output about flows: events as JSON lines, samples as CSV, sojourn times as a histogram.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,10 +20,10 @@ use super::records::Recorder;
 use super::rescaling::{Change, Feed};
 use super::totals::Totals;
 
-/// What the gateway's observer and its housekeeping share.
+/// The log, which the gateway's observer and its housekeeping share.
 pub(super) type Shared = Arc<Mutex<Log>>;
 
-/// Everything that is written down.
+/// All logs and totals.
 #[derive(Debug)]
 pub(super) struct Log {
     start: Instant,
@@ -35,27 +35,27 @@ pub(super) struct Log {
     pub(super) log_writer: LogWriter,
 }
 
-/// A file that grows by lines, and those that are still to be told to the log writer.
+/// A file that grows by lines, and the lines that the log writer does not have yet.
 #[derive(Debug)]
 struct Lines {
     file: Arc<File>,
     next: Vec<u8>,
 }
 
-/// The gateway's end of a [`Log`].
+/// The gateway's observer, which feeds a [`Log`].
 #[derive(Debug)]
 pub(super) struct Tap {
     log: Shared,
-    /// Told of shifts before the SYN-ACK leaves.
+    /// Gets the shifts of a flow before the SYN-ACK leaves.
     store: Option<ShiftFile>,
-    /// Told of the flows in the store.
+    /// Gets changes of the flows in the store.
     feed: Option<Feed>,
-    /// Told of flows that are over.
+    /// Gets flows that have ended.
     recorder: Option<Recorder>,
 }
 
 impl Log {
-    /// Creates the files that are asked for, or goes on with those of another process.
+    /// Creates the requested files, or continues those of another process.
     pub(super) fn create(
         start: Instant,
         events: Option<&Path>,
@@ -87,7 +87,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Hands over what has come together; does not wait for the disk.
+    /// Gives the collected lines to the log writer. Does not wait for the disk.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         for lines in [&mut self.events, &mut self.series].into_iter().flatten() {
             if !lines.next.is_empty() {
@@ -112,7 +112,7 @@ impl Log {
         }
     }
 
-    /// Bytes that wait for one of the files.
+    /// The largest number of bytes that wait for one of the files.
     fn longest(&self) -> usize {
         [&self.events, &self.series].into_iter().flatten().map(|lines| lines.next.len()).max().unwrap_or(0)
     }
@@ -143,7 +143,7 @@ impl Log {
         writeln!(
             series.next,
             "{:.4},{},{},{client_window},{virtual_window},{in_flight},{waiting},{:.4},{:.3},{:.3}",
-            // The clock of the machine, which the lab's other series can be aligned with.
+            // The machine's clock, by which the lab's other series can be aligned.
             now.as_secs_f64(),
             flow.src,
             flow.dst,
@@ -169,7 +169,7 @@ impl Observer for Tap {
     fn on_event(&mut self, now: Instant, flow: &FlowKey, event: &Event) {
         if let Some(store) = &mut self.store {
             let change = match event {
-                // Without room the flow lives on, but not beyond a restart.
+                // Without room in the store, the flow lives on, but does not survive a restart.
                 Event::Opened(shifts) if shifts.rescaled() => {
                     store.insert(*flow, *shifts).ok().map(|()| Change::Opened(*flow, (*shifts).into()))
                 }
@@ -192,7 +192,7 @@ impl Observer for Tap {
     }
 }
 
-/// Nothing that happens for each packet is above the level of tracing.
+/// Traces an event. Events for each packet have the level TRACE.
 fn trace(flow: &FlowKey, event: &Event) {
     let (client, server) = (flow.src, flow.dst);
     match event {
@@ -207,7 +207,7 @@ fn trace(flow: &FlowKey, event: &Event) {
     }
 }
 
-/// A decision about a new flow is as frequent as flows are; what changes later is worth a line of its own.
+/// Logs a decision of `auto`. Routine decisions about new flows have the level DEBUG, and later changes the level INFO.
 fn decided(flow: &FlowKey, decision: &Decision) {
     let (client, server, reason) = (flow.src, flow.dst, decision.reason);
     match decision.what {
@@ -260,10 +260,10 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Bytes of lines that make the log hand over before its second is up. Our choice: some hundred events a job.
+/// Bytes of lines at which the log flushes before its second is over. Our choice: some hundred events a job.
 const PIECE: usize = 64 << 10;
 
-/// Of each flow in the series.
+/// Interval between two samples of a flow.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
@@ -318,7 +318,7 @@ mod tests {
         for _ in 0..1000 {
             log.note(Instant::ZERO, &flow, &Event::SplitClosed);
         }
-        // The thread may fail as soon as it runs; what is handed over before that is told of no failure.
+        // The thread may fail as soon as it runs. A flush before the start reports no failure.
         log.flush().unwrap();
         log.log_writer.start();
         assert_eq!(log.log_writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);

@@ -1,4 +1,4 @@
-//! What a gateway is told when it starts.
+//! Start options of a gateway.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,49 +9,49 @@ use paceline_linux::Slice;
 
 use crate::error::{Error, Result};
 
-/// Between which interfaces a gateway stands, how it is configured, and what it tells to whom.
+/// The gateway's interfaces, configuration and outputs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Interface towards the servers.
     pub wan: Option<String>,
     /// Interface towards the clients.
     pub radio: Option<String>,
-    /// The TUN device to which the clients' packets are routed; without one the gateway stands between two ports of a bridge.
+    /// The TUN device to which the clients' packets are routed. `None`: the gateway is between two ports of a bridge.
     pub tun: Option<String>,
     /// Addresses of the clients, behind a TUN device.
     pub clients: Vec<IpNet>,
-    /// Which parts are on, as far as the file leaves them; `None` where no gateway is wanted.
+    /// The profile, which the operator's file may change. `None` means no gateway.
     pub base: Option<GatewayConfig>,
-    /// The operator's file, which SIGHUP reads again.
+    /// The operator's file. SIGHUP reads it again.
     pub config: Option<PathBuf>,
-    /// Gets the counters, once a second and at the end.
+    /// File for the counters, written once a second and at the end.
     pub stats_json: Option<PathBuf>,
-    /// Gets what happens to each flow, one JSON object a line.
+    /// File for the events of each flow, one JSON object a line.
     pub events: Option<PathBuf>,
-    /// Gets window, rate, RTT and delay of each flow as CSV.
+    /// CSV file for window, rate, RTT and delay of each flow.
     pub series: Option<PathBuf>,
-    /// Where metrics are exported, on a loopback address.
+    /// Loopback address at which metrics are exported.
     pub metrics: Option<SocketAddr>,
-    /// The control socket, if not the default one.
+    /// The control socket. `None` means the default.
     pub control: Option<PathBuf>,
     /// Take over from the gateway that runs between these interfaces.
     pub take_over: bool,
-    /// Gets a JSON line for each flow that ends.
+    /// File for flow records: a JSON line for each flow that ends.
     pub records: Option<PathBuf>,
-    /// No gateway: packets pass as they come.
+    /// No gateway: packets pass unchanged.
     pub forward_only: bool,
-    /// End when this process is no longer the parent.
+    /// Process to watch: end when it is no longer the parent.
     pub parent: Option<i32>,
-    /// How many processes serve the subscribers.
+    /// The number of processes that serve the subscribers.
     pub workers: u32,
-    /// Which of these this process is.
+    /// The index of this process among the workers.
     pub worker: Option<u32>,
-    /// The file that keeps the window shifts of rescaled flows, if not the default one.
+    /// The file that keeps the window shifts of rescaled flows. `None` means the default.
     pub shift_file: Option<PathBuf>,
 }
 
 impl Options {
-    /// The interfaces towards servers and clients.
+    /// Returns the interfaces towards servers and clients.
     pub(crate) fn interfaces(&self) -> Result<(&str, &str)> {
         match (&self.wan, &self.radio) {
             (Some(wan), Some(radio)) => Ok((wan, radio)),
@@ -59,7 +59,7 @@ impl Options {
         }
     }
 
-    /// What is this gateway's own on this machine is called so.
+    /// Returns the name by which this machine distinguishes the gateway's files and tables.
     pub(crate) fn name(&self) -> Result<String> {
         let (wan, radio) = self.interfaces()?;
         Ok(match self.worker {
@@ -68,7 +68,7 @@ impl Options {
         })
     }
 
-    /// With the files and the port of the worker that it is.
+    /// Returns the options with the files and the metrics port of this worker.
     pub(crate) fn of_worker(&self) -> Options {
         let mut options = self.clone();
         let Some(worker) = self.worker else { return options };
@@ -85,13 +85,13 @@ impl Options {
         options
     }
 
-    /// Its part of the subscribers, whose names have so many bits in IPv4 and IPv6.
+    /// Returns the worker's part of the subscribers, whose prefixes have these lengths in IPv4 and IPv6.
     pub(crate) fn slice(&self, (prefix_v4, prefix_v6): (u8, u8)) -> Option<Slice> {
         self.worker.map(|index| Slice { index, of: self.workers, prefix_v4, prefix_v6 })
     }
 }
 
-/// The file of a worker: `a/b.c` becomes `a/b-0.c`.
+/// Returns the worker's file: `a/b.c` becomes `a/b-0.c`.
 pub(super) fn beside(path: &Path, worker: u32) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(format!("-{worker}"));

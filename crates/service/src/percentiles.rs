@@ -1,9 +1,9 @@
-//! Percentiles of what was measured.
+//! Percentiles of measured values.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Null where nothing was measured.
+/// Percentiles. Null without measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Percentiles {
     /// The median.
@@ -15,13 +15,13 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of times in milliseconds, to three digits.
+    /// Returns the percentiles of times in milliseconds, to three digits.
     pub fn of_ms(samples: impl IntoIterator<Item = f64>) -> Self {
         let Ok(mut histogram) = Histogram::<u64>::new(3) else {
             return Percentiles::default();
         };
         for ms in samples {
-            // The histogram grows by itself; it refuses only what does not fit into 64 bits.
+            // The histogram grows as needed. It refuses only values beyond 64 bits.
             let _ = histogram.record((ms.max(0.0) * 1e6) as u64);
         }
         Percentiles::of_histogram(histogram.len(), |quantile| {
@@ -29,7 +29,7 @@ impl Percentiles {
         })
     }
 
-    /// From `count` samples whose quantiles in milliseconds `at` tells.
+    /// Returns the percentiles of `count` samples. `at` returns a quantile in milliseconds.
     pub fn of_histogram(count: u64, at: impl Fn(f64) -> f64) -> Self {
         if count == 0 {
             return Percentiles::default();

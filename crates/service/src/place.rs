@@ -1,8 +1,8 @@
-//! How the gateway stands in the network, and what belongs to its place there.
+//! The gateway's place in the network, and the roles of handed-over descriptors.
 
 use serde::{Deserialize, Serialize};
 
-/// How the gateway stands in the network.
+/// The gateway's place in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Place {
@@ -11,7 +11,7 @@ pub(super) enum Place {
     Routed,
 }
 
-/// What a descriptor is.
+/// The role of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Role {

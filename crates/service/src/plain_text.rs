@@ -1,8 +1,9 @@
-//! Metrics in Prometheus' older text format (0.0.4), made of the OpenMetrics text: for what asks for no other.
+//! Converts OpenMetrics text to Prometheus' older text format (0.0.4), for clients that do not ask for OpenMetrics.
 
 use std::collections::HashMap;
 
-/// The older format names counters with their `_total`, knows no `info` and no units, and has no last line.
+/// Converts the text. In the older format counter names include `_total`, there are no `info` metrics and no units,
+/// and no last line.
 pub(super) fn of(openmetrics: &str) -> String {
     let kinds: HashMap<&str, &str> =
         openmetrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();

@@ -1,6 +1,7 @@
 //! The operator's file: keys of the gateway's configuration, and rules for flows and subscribers.
 //!
-//! What the gateway cannot do is refused with its line, never ignored. docs/reference/policy.md documents every key.
+//! A line that the gateway cannot apply is refused with its number, never ignored. docs/reference/policy.md documents
+//! every key.
 
 mod rule;
 mod words;
@@ -22,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::toml_text::{explain, line_of, merge};
 use rule::{Rule, Subscriber};
 
-/// The whole file. Keys of the configuration are taken from the text a second time, to be laid over the profile.
+/// The whole file. The configuration's keys are read from the text a second time, and change the profile.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct File {
@@ -52,10 +53,11 @@ struct File {
     _limits: Option<LimitsConfig>,
 }
 
-/// Something that is wrong: where in the text, and what.
+/// A mistake: its position in the text, and its description.
 type Wrong = (usize, String);
 
-/// Reads and checks the file at `path`, laid over `base`. Rules about interfaces other than `interfaces` are for other gateways.
+/// Reads and checks the file at `path`, which changes `base`. Rules about interfaces other than `interfaces` are for
+/// other gateways.
 pub(super) fn load(path: &Path, base: &GatewayConfig, interfaces: &[&str]) -> Result<GatewayConfig> {
     let text = fs::read_to_string(path)
         .map_err(|error| Error::input(format!("cannot read configuration {}: {error}", path.display())))?;
@@ -125,7 +127,7 @@ fn too_many(start: usize) -> Wrong {
     (start, format!("more than {RULES_MAX} combinations of matches; write fewer or wider ones"))
 }
 
-/// What is in it, in a few words.
+/// Returns a short summary of the configuration.
 pub(super) fn summary(config: &GatewayConfig) -> String {
     let count = |count: usize, of: &str| match count {
         1 => format!("1 rule for {of}"),
@@ -140,7 +142,7 @@ pub(super) fn summary(config: &GatewayConfig) -> String {
     format!("{}, {}, other flows {mode}", count(flows, "flows"), count(subscribers, "subscribers"))
 }
 
-/// The parts in which two configurations differ and that a running gateway does not change.
+/// Returns the parts that differ between two configurations and cannot change in a running gateway.
 pub(super) fn needs_restart(running: &GatewayConfig, new: &GatewayConfig) -> Vec<&'static str> {
     let sharing =
         |config: &GatewayConfig| (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
@@ -161,7 +163,8 @@ pub(super) fn needs_restart(running: &GatewayConfig, new: &GatewayConfig) -> Vec
     .collect()
 }
 
-/// Each new flow is held against the rules one by one. Our choice: ten thousand take some tens of microseconds.
+/// Each new flow is compared with the rules one by one. Our choice: ten thousand comparisons take some tens of
+/// microseconds.
 const RULES_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One JSON line for each flow that ends, written by a thread of its own: a slow disk must not hold packets up.
+//! Writes one JSON line for each flow that ends, on its own thread: a slow disk must not delay packets.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -16,33 +16,33 @@ use super::files::LOG_MODE;
 use super::rows::{FlowRow, Prefixes, Record, SCHEMA};
 use crate::error::{Error, Result};
 
-/// What the thread is told.
+/// A message to the thread.
 enum Message {
     Ended(Instant, Box<FlowStatus>),
-    /// Open the file again: it was moved away.
+    /// Open the file again, because it was moved away.
     Reopen,
     Finish,
 }
 
-/// The packet thread's end.
+/// The packet thread's handle.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder(SyncSender<Message>);
 
-/// The file before its thread runs.
+/// The file, before its thread runs.
 pub(super) struct Records {
     file: Lines,
     sender: SyncSender<Message>,
     messages: Receiver<Message>,
 }
 
-/// The thread.
+/// The running thread.
 pub(super) struct Writing {
     sender: SyncSender<Message>,
     thread: JoinHandle<()>,
 }
 
 impl Recorder {
-    /// Never waits: what does not fit is forgotten.
+    /// Notes an ended flow without waiting. A record that does not fit is lost.
     pub(super) fn note(&self, now: Instant, status: &FlowStatus) {
         let _ = self.0.try_send(Message::Ended(now, Box::new(*status)));
     }
@@ -72,7 +72,7 @@ impl Records {
 }
 
 impl Writing {
-    /// Everything is written when this returns.
+    /// Ends the thread. Everything is written when this returns.
     pub(super) fn finish(self) {
         let _ = self.sender.send(Message::Finish);
         let _ = self.thread.join();
@@ -139,7 +139,8 @@ fn record(ended: Instant, status: &FlowStatus, prefixes: Prefixes) -> Record {
     Record { schema: SCHEMA, start_unix_s, end_unix_s, flow }
 }
 
-/// Records that wait for the disk. Our choice: some seconds of a thousand flows a second, in three megabytes.
+/// The largest number of records that wait for the disk. Our choice: some seconds of a thousand flows a second, in
+/// three megabytes.
 const WAITING_MAX: usize = 8192;
 const FLUSH_AFTER: StdDuration = StdDuration::from_millis(500);
 
@@ -163,7 +164,7 @@ mod tests {
         let now = clock::now();
         recorder.note(now, &status());
         recorder.reopen();
-        // The thread has opened the file anew once it is there again.
+        // When the first record is in the file, the thread has already handled the reopening before it.
         let moved = folder.path().join("records.1");
         while fs::read_to_string(&path).unwrap_or_default().is_empty() {
             thread::yield_now();

@@ -1,4 +1,4 @@
-//! SIGHUP: the file is read and checked on another thread, and new flows are served by it from the next turn on.
+//! SIGHUP: another thread reads and checks the file. From the next turn on, it applies to new flows.
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
@@ -10,7 +10,7 @@ use super::{configuration, notify, policy};
 use crate::Options;
 use crate::error::Result;
 
-/// The configuration in force, and the one that is being read.
+/// The configuration in force, and a possible new one that is being read.
 #[derive(Debug)]
 pub(super) struct Reload {
     running: GatewayConfig,
@@ -23,7 +23,7 @@ impl Reload {
         Reload { running, reading: None, counts: Reloads::default() }
     }
 
-    /// Reads the file; what an earlier call still reads is forgotten.
+    /// Reads the file. Discards the result of an earlier call that is still reading.
     pub(super) fn start(&mut self, options: &Options) {
         let (sender, reading) = channel();
         let options = options.clone();
@@ -40,7 +40,7 @@ impl Reload {
         });
     }
 
-    /// Takes over what has been read. Flows that are there stay as they are.
+    /// Applies a configuration that has been read. Existing flows keep theirs.
     pub(super) fn finish(&mut self, node: &mut Gateway) {
         let Some(reading) = &self.reading else { return };
         let read = match reading.try_recv() {

@@ -1,7 +1,7 @@
-//! Tells the kernel which flows to rescale, and which to reset, when this process does not serve them.
+//! Tells the kernel which flows to rescale and which to reset when this process does not serve them.
 //!
-//! On a thread of its own: the kernel changes one rule set at a time, so that its answer may take as long as a reload of the
-//! machine's firewall, and packets must not wait for that.
+//! It runs on its own thread. The kernel changes one rule set at a time, so its answer may take as long as a reload
+//! of the machine's firewall. Packets must not wait for that.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -14,32 +14,33 @@ use paceline_linux::nft::{FlowChange, RescaleConfig, RescaleTable};
 use paceline_linux::{Fallback, SystemError, clock};
 use paceline_wire::{Duration, FlowKey, Instant};
 
-/// What the thread is told.
+/// A message to the thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
-    /// This flow (client to server) cannot go on by itself.
+    /// This flow (client to server) cannot go on without the gateway.
     Opened(FlowKey, Fallback),
     Closed(FlowKey),
-    /// The interfaces are others: the table is to be made anew.
+    /// The interfaces have changed: create the table again.
     Renew,
     /// The gateway ends in order.
     Finish,
-    /// Another process has taken over, and keeps the table from here on.
+    /// Another process has taken over, and maintains the table from here on.
     Leave,
 }
 
-/// Takes changes from the packet path.
+/// Takes changes from the packet thread.
 #[derive(Debug)]
 pub(super) struct Feed(SyncSender<Change>);
 
 impl Feed {
-    /// Never waits. What does not fit is forgotten: a flow then suffers without the gateway, or an entry stays for a day.
+    /// Sends a change without waiting. If it does not fit, it is lost: a flow then suffers without the gateway, or an
+    /// entry stays for a day.
     pub(super) fn tell(&self, change: Change) {
         let _ = self.0.try_send(change);
     }
 }
 
-/// Before its thread is started.
+/// The state before the thread is started.
 #[derive(Debug)]
 pub(super) struct Rescaling {
     sender: SyncSender<Change>,
@@ -48,7 +49,7 @@ pub(super) struct Rescaling {
 }
 
 impl Rescaling {
-    /// With the flows that an earlier process left.
+    /// Starts with the flows of an earlier process.
     pub(super) fn new(flows: &[(FlowKey, Fallback)]) -> Rescaling {
         let (sender, changes) = sync_channel(WAITING_MAX);
         Rescaling { sender, changes, flows: flows.iter().copied().collect() }
@@ -58,8 +59,8 @@ impl Rescaling {
         Feed(self.sender.clone())
     }
 
-    /// Starts the thread in the calling thread's network namespace. The gateway's own rule must be in force.
-    /// Where there is a predecessor, the thread begins when that has ended.
+    /// Starts the thread in the calling thread's network namespace. The gateway's own rule must be in force. With a
+    /// predecessor, the thread waits until the predecessor has ended.
     pub(super) fn start(self, config: RescaleConfig, predecessor: Option<UnixStream>) -> Running {
         let Rescaling { sender, changes, flows } = self;
         let thread = thread::spawn(move || {
@@ -77,7 +78,7 @@ impl Rescaling {
     }
 }
 
-/// The thread.
+/// The running thread.
 #[derive(Debug)]
 pub(super) struct Running {
     sender: SyncSender<Change>,
@@ -85,29 +86,30 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// The gateway has joined other interfaces. Does not wait; what does not fit is made up for when the table is made anew anyway.
+    /// Reports that the gateway has joined its interfaces again. Does not wait. A lost message is made up for when
+    /// the table is next created.
     pub(super) fn renew(&self) {
         let _ = self.sender.try_send(Change::Renew);
     }
 
-    /// The table is another process's from here on.
+    /// Leaves the table to another process.
     pub(super) fn leave(self) {
         let _ = self.sender.send(Change::Leave);
         let _ = self.thread.join();
     }
 
-    /// The table stays if there are flows that need it.
+    /// Ends the thread. The table stays if flows need it.
     pub(super) fn finish(self) {
         let _ = self.sender.send(Change::Finish);
         let _ = self.thread.join();
     }
 }
 
-/// Keeps the kernel's table as it should be.
+/// Maintains the kernel's table.
 #[derive(Debug)]
 struct Keeper {
     table: RescaleTable,
-    /// Entries are forgotten after it.
+    /// Lifetime of an entry.
     timeout: Duration,
     flows: HashMap<FlowKey, Fallback>,
     made: Instant,
@@ -169,17 +171,17 @@ impl Keeper {
                 Change::Renew | Change::Finish | Change::Leave => {}
             }
         }
-        // An error is repaired at the next check.
+        // The next check repairs an error.
         self.is_right = self.is_right && self.table.change(&carried).is_ok();
     }
 
-    /// Makes the table anew where somebody else has changed it, as a reload of the machine's firewall does, and before its
-    /// entries time out.
+    /// Creates the table again if somebody else has changed it, as a reload of the machine's firewall does. Also
+    /// creates it again before its entries expire.
     fn check(&mut self) {
         let is_young = clock::now().saturating_since(self.made) < self.timeout / 2;
         self.is_right = self.is_right && is_young && self.table.exists().unwrap_or(false);
         if !self.is_right {
-            // Tried again at the next check.
+            // The next check tries again.
             let _ = self.replace();
         }
     }
@@ -191,7 +193,8 @@ impl Keeper {
     }
 }
 
-/// Changes that wait for the kernel. Our choice: a second's worth of a busy gateway, in half a megabyte.
+/// The largest number of changes that wait for the kernel. Our choice: one second of a busy gateway, in half a
+/// megabyte.
 const WAITING_MAX: usize = 8192;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -202,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells changes to a thread that begins with `flows`, ends it in order, and says whether the table is still there.
+    /// Sends changes to a thread that starts with `flows`, and ends it in order. True if the table still exists.
     fn stays_after(namespace: &Netns, flows: &[(FlowKey, Fallback)], changes: &[Change]) -> bool {
         let config = || RescaleConfig::new("test", &["lo"], None);
         let rescaling = Rescaling::new(flows);

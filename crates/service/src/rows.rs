@@ -1,5 +1,5 @@
-//! Flows and subscribers as JSON: what `paceline flows` prints, `paceline top` reads, and flow records hold.
-//! docs/reference/metrics.md documents each field.
+//! Flows and subscribers as JSON, for `paceline flows`, `paceline top` and flow records. docs/reference/metrics.md
+//! documents each field.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,10 +8,10 @@ use paceline_gateway::{FlowStage, FlowStatus, SubscriberStatus};
 use paceline_wire::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
-/// Raised whenever a field changes its meaning or goes; new fields do not raise it.
+/// Increased when a field changes its meaning or is removed, but not for new fields.
 pub const SCHEMA: u32 = 1;
 
-/// The answer to a look at a running gateway.
+/// A running gateway's answer.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[allow(missing_docs, reason = "the operator's guide documents each field")]
 pub struct Report {
@@ -20,7 +20,7 @@ pub struct Report {
     pub wan: String,
     pub radio: String,
     pub uptime_s: f64,
-    /// Why the gateway is not in its place, if it is not.
+    /// Why the gateway is not in place, or `None` if it is.
     #[serde(default)]
     pub absent: Option<String>,
     pub flows: Vec<FlowRow>,
@@ -35,7 +35,7 @@ pub struct FlowRow {
     pub server: SocketAddr,
     pub subscriber: String,
     pub mode: String,
-    /// Why, if the mode `auto` decided; the newest decision.
+    /// Reason of the newest decision, if the mode `auto` decided.
     #[serde(default)]
     pub reason: Option<String>,
     pub stage: String,
@@ -82,7 +82,7 @@ pub struct SubscriberRow {
     pub other_waiting_bytes: u64,
 }
 
-/// A flow that is over: one line of a file of records.
+/// A flow that has ended: one line of a file of records.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Record {
     pub(crate) schema: u32,
@@ -93,7 +93,7 @@ pub(crate) struct Record {
     pub(crate) flow: FlowRow,
 }
 
-/// How prefixes are written.
+/// Lengths of subscriber prefixes, for output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prefixes {
     v4: u8,
@@ -105,7 +105,7 @@ impl Prefixes {
         Prefixes { v4: sharing.subscriber_prefix_v4, v6: sharing.subscriber_prefix_v6 }
     }
 
-    /// An address alone where it is the whole subscriber.
+    /// Formats a prefix. A single address has no length.
     fn show(self, prefix: IpAddr) -> String {
         match (prefix, prefix.is_ipv4()) {
             (address, true) if self.v4 >= 32 => address.to_string(),
@@ -193,7 +193,7 @@ fn seconds(time: Duration) -> f64 {
     round(time.as_secs_f64())
 }
 
-/// Three digits after the point are a microsecond, or a kilobit per second.
+/// Three digits after the point: a microsecond, or a kilobit per second.
 fn round(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! A gateway with all that is around it: logs, statistics, metrics, control socket, records.
+//! A gateway with its surroundings: logs, statistics, metrics, control socket, records.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -38,7 +38,7 @@ use crate::error::{Error, Result};
 use crate::percentiles::Percentiles;
 use crate::units::counted;
 
-/// Runs until a signal comes.
+/// Runs until a signal arrives.
 pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
     let config_prefixes = (config.sharing.subscriber_prefix_v4, config.sharing.subscriber_prefix_v6);
     let datagrams = config.sharing.other == OtherMode::Shared;
@@ -50,15 +50,16 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
         config.limits.max_flows.saturating_mul(LimitsConfig::FLOW_BYTES),
         config.limits.max_flows
     );
-    // Before any file is made.
+    // Check first, before any file is created.
     options.metrics.map_or(Ok(()), http::check)?;
     if !options.take_over {
         attach::place(options)?;
     }
     let path = flows_file(options)?;
     if options.take_over {
-        // From here on a gateway of this priority stands still for this process, and waits for so long only; on a busy machine an
-        // ordinary one would not get the processor in time. Without the privilege it tries as it is; `drive` tells of that.
+        // From here on a gateway of this priority waits for this process, for a limited time. On a busy machine an
+        // ordinary process would not get the processor in time. Without the privilege it tries anyway, and `drive`
+        // logs that.
         let _ = timer::schedule_realtime();
     }
     let mut inherited = options.take_over.then(|| handover::ask(options, &path)).transpose()?;
@@ -88,7 +89,7 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
         None => Gateway::with_observer(config, tap),
     };
     node.set_hash_key(hash_key());
-    // Those that are there already stay as they are.
+    // Flows that the gateway already has stay as they are.
     for (flow, fallback) in open_flows {
         match fallback {
             Fallback::Rescale(shifts) => node.resume(clock::now(), flow, shifts),
@@ -102,7 +103,7 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
     drive(options, &mut node, around, |node| node.split_flows() > 0, |node, event| service.on(node, event))
 }
 
-/// Drawn anew by each process; the standard library asks the system for it.
+/// Returns a new key for each process. The standard library gets it from the system.
 fn hash_key() -> [u64; 2] {
     [0, 1].map(|_| RandomState::new().build_hasher().finish())
 }
@@ -116,13 +117,13 @@ fn take_over(config: GatewayConfig, tap: Box<Tap>, state: TakenOver, split: Vec<
     node
 }
 
-/// Where what outlives the process is kept.
+/// Returns the path of the file that outlives the process.
 fn flows_file(options: &Options) -> Result<PathBuf> {
     let default = ShiftFile::default_path(&options.name()?);
     Ok(options.shift_file.clone().unwrap_or(default))
 }
 
-/// What goes on beside the packets.
+/// The gateway's surroundings.
 struct Service<'a> {
     options: &'a Options,
     identity: Identity,
@@ -130,18 +131,19 @@ struct Service<'a> {
     status: Arc<Status>,
     captures: Arc<CaptureService>,
     collector: Collector,
-    /// When statistics are due.
+    /// Time at which statistics are due.
     due: Instant,
-    /// They could not be written, which has been told.
+    /// Statistics could not be written, and this was logged.
     unwritten: bool,
     reload: Reload,
     supervisor: Supervisor,
     control: Option<Control>,
-    /// The file of flows and the listener for metrics, for a successor; and who asks to be one.
+    /// For a successor: the file of flows, and the listener for metrics. Also the process that asks to be the
+    /// successor.
     flows: Option<OwnedFd>,
     scrapes: Option<TcpListener>,
     successor: Option<UnixStream>,
-    /// Until their threads run.
+    /// Held until their threads run.
     scraped: Option<(TcpListener, Metrics)>,
     records: Option<Records>,
     recorder: Option<Recorder>,
@@ -149,7 +151,7 @@ struct Service<'a> {
 }
 
 impl<'a> Service<'a> {
-    /// Opens everything, so that what cannot be opened is told before packets pass.
+    /// Opens everything, so that errors appear before packets pass.
     fn new(
         options: &'a Options,
         started: Instant,
@@ -286,7 +288,7 @@ impl<'a> Service<'a> {
         Ok(())
     }
 
-    /// Leaves the numbers for others to read.
+    /// Publishes the numbers for other threads.
     fn show(&self, node: &Gateway, housekeeping: &mut Housekeeping<'_>, absence: Option<&Absence>) {
         let totals = self.log.lock().unwrap_or_else(PoisonError::into_inner).totals;
         self.status.show(Snapshot {
@@ -323,14 +325,15 @@ impl<'a> Service<'a> {
         written
     }
 
-    /// Whoever asked gets everything.
+    /// Hands everything over to the process that asked, if one did.
     fn stopped(&mut self, node: &mut Watched, handing: &mut Handing<'_>) -> io::Result<()> {
         let Some(stream) = self.successor.take() else { return Ok(()) };
         let (Some(control), Some(flows)) = (&self.control, &self.flows) else { return Ok(()) };
-        // Otherwise the kernel would forward again, past both processes, and reset what is split.
+        // Otherwise the kernel would forward, bypassing both processes, and reset split flows.
         handing.attached.hold(handover::PAUSE_MAX)?;
         node.prepare_handover(handing.event_loop.time());
-        // Counted before anything is copied; what is told to the log writer is written when the successor runs.
+        // Finish the turn before anything is copied, so that its packets count. The log writer still writes while the
+        // successor runs.
         handing.event_loop.finish_turn(node);
         let (flushed, totals) = {
             let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -366,12 +369,12 @@ impl<'a> Service<'a> {
             &mut self.unwritten,
             &self.log.lock().unwrap_or_else(PoisonError::into_inner).log_writer.finish(),
         );
-        // The successor takes the closed connection for the end of this process.
+        // The successor takes a closed connection for the end of this process.
         std::mem::forget(stream);
         Ok(())
     }
 
-    /// Flows that are not over are recorded as they are.
+    /// Ends the service. Records the flows that are still open in their present state.
     fn end(&mut self, node: &Gateway) -> io::Result<()> {
         self.supervisor.stopping();
         let now = clock::now();
@@ -388,7 +391,7 @@ impl<'a> Service<'a> {
     }
 }
 
-/// That of the predecessor, where the address is the same.
+/// Returns the predecessor's listener if it has the same address, or a new one.
 fn metrics_listener(address: SocketAddr, inherited: Option<&mut Inherited>) -> Result<TcpListener> {
     let before = inherited.and_then(|inherited| inherited.take(Role::Metrics).ok()).map(TcpListener::from);
     match before {
@@ -397,7 +400,7 @@ fn metrics_listener(address: SocketAddr, inherited: Option<&mut Inherited>) -> R
     }
 }
 
-/// A place that was asked for must be there; the default one only should.
+/// Binds the control socket. A failure is an error for a configured path, but only a warning for the default path.
 fn bind_control(options: &Options) -> Result<Option<Control>> {
     if let Some(path) = &options.control {
         return Control::bind(path).map(Some);
@@ -411,7 +414,7 @@ fn bind_control(options: &Options) -> Result<Option<Control>> {
 
 const STATS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A full disk is no reason to stop forwarding.
+/// Warns once. A full disk is no reason to stop forwarding.
 fn warn_once(unwritten: &mut bool, written: &io::Result<()>) {
     if let Err(error) = written
         && !*unwritten

@@ -1,9 +1,9 @@
-//! Notices interfaces that are swapped: connections come from the side where servers should be.
+//! Notices swapped interfaces: connections are opened from the side of the servers.
 
 use paceline_gateway::{RADIO, WAN};
 use paceline_wire::{Flags, Packet, PortId};
 
-/// Who opens connections, until that is clear.
+/// Observes which side opens connections, until that is clear.
 #[derive(Debug, Default)]
 pub(super) struct Sides {
     by_servers: u32,
@@ -11,15 +11,15 @@ pub(super) struct Sides {
 }
 
 impl Sides {
-    /// Looks at a packet; true once, when the interfaces must be swapped.
+    /// Examines a packet. True once, when the interfaces are found to be swapped.
     pub(super) fn are_swapped(&mut self, port: PortId, packet: &Packet) -> bool {
         if self.is_clear || !packet.tcp().is_some_and(|tcp| is_first(tcp.flags())) {
             return false;
         }
         match port {
-            // A client.
+            // A client opens a connection.
             RADIO => self.is_clear = true,
-            // A server that opens a connection to a client, as FTP's, or what is swapped.
+            // Either a server opens a connection to a client, as in FTP, or the interfaces are swapped.
             WAN => self.by_servers += 1,
             _ => {}
         }
@@ -29,12 +29,12 @@ impl Sides {
     }
 }
 
-/// A SYN that answers none.
+/// True for a SYN that is not an answer.
 fn is_first(flags: Flags) -> bool {
     flags.contains(Flags::SYN) && !flags.contains(Flags::ACK)
 }
 
-/// Our choice: a network whose clients are opened connections to has some opened by them among the first twenty.
+/// Our choice: where servers open connections to clients, the clients also open some among the first twenty.
 const OPENED_BY_SERVERS_MAX: u32 = 20;
 
 #[cfg(test)]

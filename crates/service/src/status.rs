@@ -1,7 +1,7 @@
 //! The status that the packet thread leaves for other threads.
 //!
-//! The packet thread never waits for a reader: it leaves a whole copy when nobody holds the lock, and otherwise the next time
-//! round. Lists of flows are made only when somebody has asked, a part at a time.
+//! The packet thread never waits for a reader. It leaves a whole copy if nobody holds the lock. Otherwise it tries
+//! again in its next turn. Lists of flows are built only on request, a part at a time.
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use paceline_wire::Instant;
 
 use super::totals::Totals;
 
-/// Numbers of one moment.
+/// Numbers at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
     pub(super) taken: Instant,
@@ -28,18 +28,18 @@ pub(super) struct Snapshot {
     pub(super) packet_memory_bytes: usize,
     pub(super) ports: Vec<PortCounters>,
     pub(super) reloads: Reloads,
-    /// Why the gateway is not in its place, if it is not.
+    /// Why the gateway is not in place, or `None` if it is.
     pub(super) absence: Option<String>,
 }
 
-/// How often the configuration was read again.
+/// The number of reloads of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reloads {
     pub(super) done: u64,
     pub(super) refused: u64,
 }
 
-/// Every flow and subscriber, collected within some turns.
+/// All flows and subscribers, collected over several turns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lists {
     pub(super) taken: Instant,
@@ -47,7 +47,7 @@ pub(super) struct Lists {
     pub(super) subscribers: Vec<SubscriberStatus>,
 }
 
-/// What threads other than the packet thread may see of the gateway, and ask of it.
+/// Access to the gateway for threads other than the packet thread.
 #[derive(Debug, Default)]
 pub(super) struct Status {
     shown: Mutex<Shown>,
@@ -60,18 +60,18 @@ pub(super) struct Status {
 #[derive(Debug, Default)]
 struct Shown {
     snapshot: Option<Arc<Snapshot>>,
-    /// The lists that were asked for last, and how many have been made.
+    /// The newest requested lists, and the number of lists built so far.
     lists: Arc<Lists>,
     made: u64,
 }
 
 impl Status {
-    /// The newest numbers; none before the first turn.
+    /// Returns the newest numbers, or `None` before the first turn.
     pub(super) fn snapshot(&self) -> Option<Arc<Snapshot>> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).snapshot.clone()
     }
 
-    /// Has lists made and waits for them; none when the packet thread takes too long.
+    /// Requests lists and waits for them. Returns `None` if the packet thread takes too long.
     pub(super) fn lists(&self, patience: StdDuration) -> Option<Arc<Lists>> {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let before = shown.made;
@@ -84,17 +84,17 @@ impl Status {
         Some(shown.lists.clone())
     }
 
-    /// Somebody asks to take over; who asked before is refused by closing.
+    /// Notes a request to take over. An earlier request is refused by closing its connection.
     pub(super) fn ask_to_take_over(&self, stream: UnixStream) {
         *self.successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
     }
 
-    /// Who asked to take over since the last call.
+    /// Returns the process that asked to take over since the last call.
     pub(super) fn successor(&self) -> Option<UnixStream> {
         self.successor.try_lock().ok()?.take()
     }
 
-    /// Leaves new numbers, unless somebody is looking.
+    /// Publishes new numbers. False if a reader holds the lock.
     pub(super) fn show(&self, snapshot: Snapshot) -> bool {
         self.put(|shown| shown.snapshot = Some(Arc::new(snapshot)))
     }
@@ -109,7 +109,7 @@ impl Status {
     }
 }
 
-/// The packet thread's side of the lists.
+/// The packet thread's part of building lists.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     partial: Option<Partial>,
@@ -123,7 +123,7 @@ struct Partial {
 }
 
 impl Collector {
-    /// Goes on with what was asked for; called eight times a second.
+    /// Continues to build the requested lists. Called eight times a second.
     pub(super) fn turn(&mut self, status: &Status, node: &Gateway, now: Instant) {
         if self.partial.is_none() {
             if !status.wanted.swap(false, Ordering::Acquire) {
@@ -142,7 +142,7 @@ impl Collector {
             partial.lists.subscribers.extend(page.items);
             partial.next_subscriber = page.next;
         }
-        // A short table is done at once.
+        // A short table is complete in one turn.
         if partial.next_flow.is_none() && partial.next_subscriber == Some(0) {
             let page = node.subscriber_statuses(0, PLACES);
             partial.lists.subscribers = page.items;
@@ -166,8 +166,8 @@ impl Collector {
     }
 }
 
-/// Places of the table that are looked at in one turn. Our choice: two thousand flows are copied in well under a millisecond,
-/// and a full table of 65,536 within four seconds.
+/// Table places examined in one turn. Our choice: copying two thousand flows takes well under a millisecond, and a
+/// full table of 65,536 takes four seconds.
 const PLACES: usize = 2048;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! TOML that somebody wrote: what is wrong with it and where; one table over another.
+//! Messages about wrong TOML, with the line, and merging of one table into another.
 
 /// Turns serde's "unknown field `los`, expected one of `loss`, ..." into a suggestion.
 pub fn explain(message: &str) -> String {
@@ -27,20 +27,20 @@ pub fn explain(message: &str) -> String {
     }
 }
 
-/// The one of `known` that was probably meant.
+/// Returns the name of `known` that was probably meant.
 pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let (distance, name) =
         known.iter().map(|name| (strsim::damerau_levenshtein(given, name), *name)).min()?;
     (distance <= 1 + given.len() / 4).then_some(name)
 }
 
-/// The line, from 1, at which a span starts.
+/// Returns the line, counted from 1, at which a span starts.
 pub fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> usize {
     let start = span.map_or(0, |span| span.start.min(text.len()));
     1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Puts every leaf of `changes` into `table`.
+/// Copies every leaf of `changes` into `table`.
 pub fn merge(table: &mut toml::Table, changes: &toml::Table) {
     for (key, value) in changes {
         match (table.get_mut(key), value) {

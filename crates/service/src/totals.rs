@@ -1,34 +1,35 @@
-//! What all flows together have done: sums and histograms, fed by the gateway's events.
+//! Totals of all flows: sums and histograms, fed by the gateway's events.
 
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::{Event, FlowStage};
 use paceline_wire::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Times in buckets with fixed bounds, as Prometheus wants them.
+/// Times in buckets with fixed bounds, as Prometheus expects them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Histogram {
-    /// How many were at most as long as the bound and longer than the one before; longer than all come last.
+    /// The number of times in each bucket: at most its bound, and above the bound before. The last bucket has the
+    /// times above all bounds.
     pub(super) counts: [u64; BOUNDS_S.len() + 1],
     pub(super) sum_s: f64,
 }
 
-/// Since the gateway started.
+/// Totals since the gateway started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Totals {
     /// Payload new to clients, each byte once.
     pub(super) downlink_bytes: u64,
     pub(super) retransmitted_bytes: u64,
     pub(super) lost_bytes: u64,
-    /// Packets that split flows sent again, counted when they end.
+    /// Retransmitted packets of split flows, counted when a flow ends.
     pub(super) split_retransmissions: u64,
     /// Round trips to clients.
     pub(super) radio_rtt: Histogram,
-    /// What of them is above the shortest.
+    /// Round trips to clients minus the shortest one.
     pub(super) radio_queueing: Histogram,
-    /// Between arrival and departure of new data.
+    /// Time between arrival and departure of new data.
     pub(super) gateway_queueing: Histogram,
-    /// Of each flow at its end.
+    /// Round trip to the server of each flow, recorded when the flow ends.
     pub(super) server_rtt: Histogram,
     pub(super) finished: u64,
     pub(super) reset: u64,
@@ -36,7 +37,8 @@ pub(super) struct Totals {
     pub(super) replaced: u64,
 }
 
-/// Our choice: from the wait for one packet to what no link should need, two to three a decade where radio links are.
+/// Our choice: from the queueing delay of one packet up to more than a link should need. Two to three bounds a decade
+/// in the range of radio links.
 pub(super) const BOUNDS_S: [f64; 18] = [
     0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0,
     5.0,

@@ -1,4 +1,4 @@
-//! Numbers with units in scenario files and on the command line, parsed as `path` parses those of links.
+//! Numbers with units in scenario files and on the command line. The parser is that of `path`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,41 +20,41 @@ pub struct Time(WireDuration);
 pub struct Size(u64);
 
 impl Rate {
-    /// As the packet path counts.
+    /// Converts to the type of the packet path.
     pub fn to_wire(self) -> WireRate {
         self.0
     }
 }
 
 impl Time {
-    /// So many milliseconds.
+    /// A time of this many milliseconds.
     pub const fn from_millis(ms: u64) -> Self {
         Time(WireDuration::from_millis(ms))
     }
 
-    /// As the packet path counts.
+    /// Converts to the type of the packet path.
     pub fn to_wire(self) -> WireDuration {
         self.0
     }
 
-    /// As the standard library counts.
+    /// Converts to the type of the standard library.
     pub fn to_std(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0.as_nanos())
     }
 
-    /// In seconds.
+    /// Returns the seconds.
     pub fn seconds(self) -> f64 {
         self.0.as_secs_f64()
     }
 }
 
 impl Size {
-    /// So many bytes.
+    /// A size of this many bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Size(bytes)
     }
 
-    /// In bytes.
+    /// Returns the bytes.
     pub fn bytes(self) -> u64 {
         self.0
     }
@@ -102,13 +102,13 @@ impl fmt::Display for Time {
     }
 }
 
-/// `number` with at most six digits after the point and no trailing zeros.
+/// Formats `number` with at most six digits after the point and without trailing zeros.
 pub fn tidy(number: f64) -> String {
     let text = format!("{number:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// As in `1 flow`, `2 flows`.
+/// Formats a count, as in `1 flow`, `2 flows`.
 pub fn counted(count: usize, what: &str) -> String {
     match count {
         1 => format!("1 {what}"),

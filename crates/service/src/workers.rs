@@ -1,8 +1,8 @@
-//! Several workers: a process for each part of the subscribers, and one that keeps them running.
+//! Several workers: one process for each part of the subscribers, and one that supervises them.
 //!
-//! Each worker is a gateway of its own between the same interfaces, with its own packet sockets, fail-open rule, file of flows,
-//! control socket and metrics, all of which are about its subscribers alone. So if one dies, the kernel forwards what is its
-//! subscribers', and the others do not notice.
+//! Each worker is a separate gateway between the same interfaces. It has its own packet sockets, fail-open rule, file
+//! of flows, control socket and metrics, all for its subscribers only. If a worker dies, the kernel forwards for its
+//! subscribers. The other workers are not affected.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -22,7 +22,7 @@ use super::{attach, handover, successor};
 use crate::Options;
 use crate::error::{Error, Result};
 
-/// Starts the workers, starts them again when they die, and hands signals on, until one ends everything.
+/// Starts the workers, restarts them when they die, and passes signals on, until a signal ends everything.
 pub(super) fn run(options: &Options, config: &GatewayConfig) -> Result<()> {
     if config.sharing.capacity_mbps.is_some() {
         return Err(Error::input(
@@ -39,11 +39,11 @@ pub(super) fn run(options: &Options, config: &GatewayConfig) -> Result<()> {
             "--take-over does not work with --workers; send SIGUSR2 to the process that started the workers",
         ));
     }
-    // Otherwise each of them would say so, again and again.
+    // Check once here. Otherwise each worker would report the same error repeatedly.
     attach::place(&Options { worker: Some(0), ..options.clone() })?;
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR2])
         .map_err(|error| Error::io("watch for signals", &error))?;
-    // What it starts needs no more, either.
+    // The workers need no more privileges either.
     confine();
     let workers: io::Result<Vec<Worker>> = (0..options.workers).map(Worker::start).collect();
     let mut workers = workers.map_err(|error| Error::io("start a worker", &error))?;
@@ -72,20 +72,21 @@ pub(super) fn run(options: &Options, config: &GatewayConfig) -> Result<()> {
     }
 }
 
-/// A worker has its part of the memory, and of the table.
+/// Gives a worker its part of the memory and of the table.
 pub(super) fn divide(limits: &mut LimitsConfig, workers: u32) {
     let workers = workers.max(1) as usize;
     limits.max_flows = limits.max_flows.div_ceil(workers);
     limits.max_buffer_bytes /= workers;
 }
 
-/// The memory for packets of a gateway with these limits: twice of what may be kept, as small packets occupy twice of what they count
-/// for, and what passes at any moment.
+/// Returns the packet memory of a gateway with these limits. It is twice the limit on kept bytes, because small
+/// packets occupy twice the bytes that they count for. A fixed part is added for packets that only pass.
 pub(super) fn pool_bytes(limits: &LimitsConfig) -> usize {
     limits.max_buffer_bytes.saturating_mul(2).saturating_add(PASSING_BYTES)
 }
 
-/// What a gateway with these limits takes at most: memory for packets, its flows, and the program with all that does not grow.
+/// Returns the largest memory use of a gateway with these limits: packet memory, flows, and a fixed part for the
+/// program.
 pub(super) fn memory_bytes(limits: &LimitsConfig) -> usize {
     let flows = limits.max_flows.saturating_mul(LimitsConfig::FLOW_BYTES);
     pool_bytes(limits).saturating_add(flows).saturating_add(PROGRAM_BYTES)
@@ -96,7 +97,7 @@ fn answers(options: &Options, worker: u32) -> bool {
     handover::control_path(&options).is_ok_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok())
 }
 
-/// Signals end them in order.
+/// Ends all workers by a signal, and waits for them.
 fn stop(workers: Vec<Worker>) -> Result<()> {
     workers.iter().for_each(|worker| worker.signal(Signal::SIGTERM));
     let mut failed = false;
@@ -116,9 +117,9 @@ fn wait(mut process: Child) -> Option<ExitStatus> {
 struct Worker {
     index: u32,
     process: Child,
-    /// Takes over from it.
+    /// A process that is about to take over.
     successor: Option<Child>,
-    /// When it died, if it did.
+    /// Time of death, if the worker died.
     died: Option<Instant>,
 }
 
@@ -128,15 +129,15 @@ impl Worker {
     }
 
     fn signal(&self, signal: Signal) {
-        // The number of one whose end was noticed may be another program's by now.
+        // The process number of a reaped child may already belong to another program.
         let process = self.died.is_none().then_some(&self.process);
         for process in [process, self.successor.as_ref()].into_iter().flatten() {
-            // One that has ended and was not noticed needs no signal.
+            // A child that has ended and was not reaped needs no signal.
             let _ = kill(Pid::from_raw(process.id() as i32), signal);
         }
     }
 
-    /// The program that is installed now takes over, if that is not going on already.
+    /// Starts a successor from the presently installed program, unless a takeover is already in progress.
     fn succeed(&mut self) {
         if self.successor.is_some() || self.died.is_some() {
             return;
@@ -147,7 +148,7 @@ impl Worker {
         }
     }
 
-    /// Notices what has ended, and starts again what should not have.
+    /// Notices processes that have ended, and restarts a dead worker.
     fn look(&mut self) {
         let has_ended = |child: &mut Child| child.try_wait().ok().flatten();
         if let Some(died) = self.died {
@@ -180,12 +181,12 @@ impl Worker {
     }
 }
 
-/// This program once more, with the same options.
+/// Starts this program again, with the same options.
 fn launch(index: u32, more: &[&str]) -> io::Result<Child> {
     let mut command = Command::new(successor::program()?);
     command.args(std::env::args_os().skip(1)).args(more).stdin(Stdio::null());
     command.args(["--worker", &index.to_string(), "--parent", &std::process::id().to_string()]);
-    // The service manager hears of this process alone.
+    // The service manager hears only from this process.
     for variable in ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"] {
         command.env_remove(variable);
     }
@@ -194,8 +195,9 @@ fn launch(index: u32, more: &[&str]) -> io::Result<Child> {
 
 /// Our choice: a batch of the longest packets from each device, and as much on its way out, many times over.
 const PASSING_BYTES: usize = 64 << 20;
-/// Program and libraries (22 MB), what `auto` remembers of 16,384 clients and as many servers (4 MB), records that wait for the disk (3 MB).
+/// Program and libraries (22 MB), memory of `auto` for 16,384 clients and as many servers (4 MB), records that wait
+/// for the disk (3 MB).
 const PROGRAM_BYTES: usize = 32 << 20;
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Our choice: as the service manager does for the whole.
+/// Our choice: the delay that the service manager uses for the whole gateway.
 const RESTART_AFTER: Duration = Duration::from_millis(200);

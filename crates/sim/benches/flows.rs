@@ -1,12 +1,14 @@
-//! What a packet costs the gateway by the number of flows: `cargo bench -p paceline-sim --bench flows`
+//! Cost of a packet in the gateway by the number of flows: `cargo bench -p paceline-sim --bench flows`
 //!
-//! Downloads of 10, 1,000 and 10,000 flows go through the gateway by turns, each flow's next packet after everybody else's, which
-//! is the worst order for the processor's caches; and 1,000 flows of which 1,000 a second end and are replaced. Packets carry
-//! lengths only: what is measured is the gateway's own work, without the kernel's and without copies of payload. They are handed over in
-//! batches, as the event loop of paceline-linux has them from a device, and servers send no more than they were shown. Processor time is
-//! the median of interleaved rounds; instructions are counted under valgrind, in a process for each case, less those of the
-//! opening. With `--check` it fails where 10,000 flows cost more than 1.3 times what 10 do. The last line is of super-packets of up to 53 KB,
-//! as a receiving device of 10 flows hands them over.
+//! Downloads of 10, 1,000 and 10,000 flows go through the gateway. Each flow sends one packet in turn, which is the
+//! worst order for the processor's caches. Another case has 1,000 flows, of which 1,000 a second end and are replaced.
+//! The last case has 10 flows with super-packets of up to 53 KB, as a receiving device hands them over.
+//!
+//! Packets carry lengths only. So the bench measures the gateway's own work, without the kernel and without copies of
+//! payload. Packets come in batches, as the event loop of paceline-linux has them from a device. Servers send no more
+//! than the window allows. Processor time is the median of interleaved rounds. Instructions are counted under valgrind,
+//! in one process for each case, without those of the opening. With `--check` the bench fails if a packet costs more
+//! than 1.3 times as much as with 10 flows; super-packets do not count.
 
 #![allow(clippy::unwrap_used)] // A bench may panic.
 
@@ -20,15 +22,16 @@ use paceline_wire::{
     TcpRepr,
 };
 
-/// Flows, how many of them are replaced each second, and segments of a packet of the servers.
+/// Number of flows, number of flows replaced each second, and segments in a packet of the servers.
 const CASES: [(u32, u32, u32); 5] =
     [(10, 0, 1), (1_000, 0, 1), (10_000, 0, 1), (1_000, 1_000, 1), (10, 0, SUPER_PACKET)];
 const MODES: [FlowMode; 2] = [FlowMode::Transparent, FlowMode::Split];
 const BOUND: f64 = 1.3;
 /// Segments of a super-packet.
 const SUPER_PACKET: u32 = 37;
-/// Packets that are handed over together. Our choice: a thread needs up to 37 us to wake (docs/evidence/cost.md), in which at this rate, data and
-/// ACKs, so many arrive; a device's batch is at most 64. Of super-packets none arrive together.
+/// Packets that are handed over together. Our choice: a thread needs up to 37 us to wake (docs/evidence/cost.md). At
+/// this rate, this many data packets and ACKs arrive meanwhile. A device's batch has at most 64. Super-packets come
+/// singly.
 const BATCH: u32 = 8;
 /// 1.2 Gbit/s of full packets.
 const PACKET_INTERVAL: Duration = Duration::from_micros(10);
@@ -81,7 +84,7 @@ fn times(mode: FlowMode, rounds: usize, packets: u64) -> Vec<f64> {
     let mut samples = vec![Vec::new(); CASES.len()];
     for _ in 0..rounds {
         for (load, samples) in loads.iter_mut().zip(&mut samples) {
-            // The caches are its own again.
+            // Warm-up: the caches hold this case again.
             load.packets(packets / 10);
             let (before, passed) = (processor_ns(), load.passed);
             load.packets(packets);
@@ -98,13 +101,13 @@ fn times(mode: FlowMode, rounds: usize, packets: u64) -> Vec<f64> {
         .collect()
 }
 
-/// Of this thread, whatever else the machine does.
+/// Processor time of this thread, whatever else the machine does.
 fn processor_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// A packet, opening excluded.
+/// Instructions per packet, opening excluded.
 fn instructions(mode: usize, case: usize) -> Option<f64> {
     let counted = |packets: u64| -> Option<u64> {
         let output = Command::new("valgrind")
@@ -117,7 +120,7 @@ fn instructions(mode: usize, case: usize) -> Option<f64> {
         text.lines().find_map(|line| line.split_once("Collected :"))?.1.trim().parse().ok()
     };
     let (half, whole) = (20_000, 60_000);
-    // An ACK for each packet: each data packet is two that pass.
+    // Each data packet brings an ACK, so two packets pass.
     Some((counted(whole)? - counted(half)?) as f64 / (2 * (whole - half)) as f64)
 }
 
@@ -128,16 +131,16 @@ struct Load {
     flows: Vec<Ends>,
     segments: u32,
     next: usize,
-    /// Flows replaced each second; by packets.
+    /// Flows to replace each second.
     fresh: u32,
     until_fresh: f64,
     oldest: usize,
     ports: u32,
-    /// What has arrived and is not handed over.
+    /// Packets that have arrived and are not handed over yet.
     batch: Vec<Arrived>,
-    /// What the newest packet to a server showed: the right edge, and the shift of a SYN.
+    /// The window shown to a server during its handshake, with the shift of the SYN.
     shown: Shown,
-    /// What clients answer, when it arrives.
+    /// ACKs of clients: time of arrival, place of the flow, packet.
     answers: VecDeque<(Instant, u32, Packet)>,
     /// Data packets and answers that were handled.
     passed: u64,
@@ -150,7 +153,7 @@ struct Arrived {
     packet: Packet,
 }
 
-/// What a server sees of a window.
+/// The window that a server was shown.
 #[derive(Clone, Copy, Default)]
 struct Shown {
     ack: Seq,
@@ -168,16 +171,16 @@ impl Shown {
 struct Ends {
     client_to_server: FlowKey,
     seq: Seq,
-    /// What the server was shown.
+    /// The window that the server was shown.
     shown: Shown,
-    /// What the client has acknowledged.
+    /// The client's newest acknowledgement.
     acked: Seq,
 }
 
 impl Load {
     fn open(mode: FlowMode, (flows, fresh, segments): (u32, u32, u32)) -> Load {
         let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
-        // The memory that the flow counts of the test may take (docs/evidence/scale.md).
+        // The memory that the test of 10,000 flows may take (docs/evidence/scale.md).
         config.limits.max_buffer_bytes = 1 << 30;
         let mut load = Load {
             gateway: Gateway::new(config),
@@ -198,7 +201,7 @@ impl Load {
             let ends = load.handshake();
             load.flows.push(ends);
         }
-        // Rates and round trips are known by then, and windows large.
+        // After these packets, rates and round trips are known and windows are large.
         load.packets(u64::from(flows) * 20 + 2_000);
         load
     }
@@ -225,7 +228,7 @@ impl Load {
         Ends { client_to_server: key, seq: Seq(1), shown: self.shown, acked: Seq(1) }
     }
 
-    /// So many data packets of the servers.
+    /// Sends `count` data packets of the servers.
     fn packets(&mut self, count: u64) {
         for _ in 0..count {
             self.now += PACKET_INTERVAL * u64::from(self.segments);
@@ -250,7 +253,7 @@ impl Load {
         self.flush();
     }
 
-    /// The oldest flow is reset by its client, and another one begins.
+    /// The client resets the oldest flow, and another one begins.
     fn replace(&mut self) {
         self.until_fresh += f64::from(self.fresh) * PACKET_INTERVAL.as_secs_f64();
         if self.until_fresh < 1.0 {
@@ -269,7 +272,7 @@ impl Load {
         while self.answers.front().is_some_and(|(at, ..)| *at <= self.now) {
             let Some((_, place, answer)) = self.answers.pop_front() else { return };
             let (key, ack) = (answer.flow_key().unwrap(), answer.tcp().unwrap().ack());
-            // Not of a flow that was replaced.
+            // ACKs of a replaced flow are discarded.
             if let Some(flow) = self.flows.get_mut(place as usize).filter(|flow| flow.client_to_server == key)
             {
                 flow.acked = ack;
@@ -286,7 +289,7 @@ impl Load {
         }
     }
 
-    /// As the event loop of paceline-linux hands a batch over.
+    /// Hands the batch over as the event loop of paceline-linux does.
     fn flush(&mut self) {
         let mut batch = std::mem::take(&mut self.batch);
         for Arrived { at, port, packet } in batch.drain(..) {
@@ -307,7 +310,7 @@ impl Load {
         self.collect();
     }
 
-    /// What leaves for clients is answered a round trip later.
+    /// Each data packet that leaves for a client is answered a round trip later.
     fn collect(&mut self) {
         while let Some((port, packet)) = self.gateway.poll_transmit(self.now) {
             let Some((tcp, key)) = packet.tcp().zip(packet.flow_key()) else { continue };
@@ -325,7 +328,7 @@ impl Load {
         }
     }
 
-    /// A packet for a server: it may send what that shows.
+    /// A packet for a server opens its window.
     fn show(&mut self, key: FlowKey, tcp: Tcp<'_>) {
         let (ack, field) = (tcp.ack(), tcp.window());
         if let Some(shift) = tcp.window_scale() {

@@ -1,9 +1,10 @@
-//! How many instructions the simulator takes, whatever the machine is and whatever else it does:
+//! Instructions that the simulator takes. The machine and its load do not matter.
+//!
 //! `cargo bench -p paceline-sim --bench instructions`
 //!
-//! Each case runs in a process of its own under valgrind's callgrind, and a run of half the simulated time is taken off, so
-//! that start and slow start do not count. Without valgrind it says so and does nothing. Own code rather than a library,
-//! because those that there are need a runner program of the very same version to be installed.
+//! Each case runs in its own process under valgrind's callgrind. The count of a run of half the simulated time is
+//! subtracted, so start and slow start do not count. Without valgrind the bench says so and does nothing. We use no
+//! library, because each needs an installed runner program of the very same version.
 
 mod cases;
 
@@ -12,7 +13,7 @@ use std::process::Command;
 use paceline_sim::run;
 use paceline_sim::scenario::Scenario;
 
-/// Name, scenario by seconds, and seconds.
+/// Name, function from seconds to scenario, seconds.
 type Case = (&'static str, fn(u64) -> Scenario, u64);
 
 const CASES: [Case; 5] = [
@@ -53,7 +54,7 @@ fn main() {
     }
 }
 
-/// Of one process that runs a case.
+/// Instructions of one process that runs a case.
 fn instructions(number: usize, seconds: u64) -> Option<u64> {
     let program = std::env::current_exe().ok()?;
     let output = Command::new("valgrind")

@@ -1,8 +1,9 @@
 //! Memory that a flow costs: `cargo bench -p paceline-sim --bench memory`
 //!
-//! Bulk downloads share a link of 1 Gbit/s and 40 ms. What the simulator holds is looked at every 100 ms of simulated time,
-//! and the most counts: hosts, connections with what they have in flight, results, and the link's packets. Of two runs with
-//! different numbers of flows the difference is that of the flows, for the link holds as much in both.
+//! Bulk downloads share a link of 1 Gbit/s and 40 ms. Every 100 ms of simulated time the bench looks at the memory that
+//! the simulator holds. The maximum counts: hosts, connections with their data in flight, results, and the link's
+//! packets. The link holds as much in every run. So two runs with different numbers of flows differ by the memory of
+//! the flows.
 
 mod cases;
 
@@ -15,7 +16,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The most that was held since the region began.
+/// The maximum held since the region began, and the allocations up to each look.
 struct Most<'a> {
     region: Region<'a, System>,
     bytes: usize,
@@ -31,7 +32,7 @@ impl Watch for Most<'_> {
     }
 }
 
-/// Bytes, and allocations in the second half of the run.
+/// Maximum in bytes, allocations in the second half of the run, and events.
 fn most(flows: u32) -> Option<(usize, usize, u64)> {
     let scenario = cases::shared_link(1_000.0, flows, 4);
     let mut most = Most { region: Region::new(ALLOCATOR), bytes: 0, allocations: Vec::with_capacity(100) };

@@ -1,8 +1,8 @@
-//! How fast the simulator is, in time: `cargo bench -p paceline-sim --bench simulation`
+//! Speed of the simulator in time: `cargo bench -p paceline-sim --bench simulation`
 //!
 //! - `single_flow`: 20 simulated seconds of the flow of scenarios/single-flow.toml, and events per second.
-//! - `simulated_second`: what one simulated second costs, by rate and number of flows that share the link, their opening
-//!   and slow start included.
+//! - `simulated_second`: the cost of one simulated second, by rate and number of flows that share the link. Opening and
+//!   slow start are included.
 
 #![expect(missing_docs, reason = "criterion's macros make functions without documentation")]
 
@@ -14,7 +14,7 @@ use std::time::Instant as Clock;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use paceline_sim::run;
 
-/// Simulated, and divided by.
+/// Simulated seconds of a run. The measured time is divided by it.
 const SECONDS: u64 = 2;
 
 fn single_flow(criterion: &mut Criterion) {

@@ -1,5 +1,5 @@
-//! The flow of the speed row: one bulk download, 20 Mbit/s, 100 ms, 200 s, a queue of 3,000 packets, a receive window of 180
-//! segments; no loss, unless a probability in percent is given.
+//! The flow whose speed we report: one bulk download, 20 Mbit/s, 100 ms, 200 s. The queue has 3,000 packets, the
+//! receive window 180 segments. There is no loss, unless a probability in percent is given.
 //!
 //! `cargo run --release -p paceline-sim --example single_flow [LOSS_PERCENT] [SEED]`
 

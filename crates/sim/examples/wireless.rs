@@ -1,6 +1,7 @@
 //! Flows over a wireless path, by name: `cargo run --release --example wireless -- ad-hoc 20 reno rack-tlp 4 2000`.
 //!
-//! Path, its value (see `WirelessPath::named`), congestion control, loss detection, runs, seconds (the second half counts).
+//! Arguments: path, its value (see `WirelessPath::named`), congestion control, loss detection, runs, seconds. The
+//! second half of the time counts.
 
 use paceline_adhoc::Connectivity;
 use paceline_judge::Sample;
@@ -52,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Of the second half of all runs: in percent, and the mean of hops.
+/// Over the second half of all runs: share of the time with a route, in percent, and the mean number of hops.
 fn connectivity(network: &AdHocPath, seeds: &[u64], duration: Duration) -> (f64, f64) {
     let (mut looks, mut connected, mut hops) = (0.0, 0.0, 0.0);
     for seed in seeds {

@@ -1,10 +1,10 @@
-//! Watches one connection from both of its ends and says what no endpoint and no gateway may do.
+//! Watches one connection at both of its ends and reports whatever no endpoint and no gateway may do.
 //!
-//! - Nothing is acknowledged, cumulatively or by SACK, that has not arrived.
-//! - Acknowledgements do not go back, nor does the right edge of the window that a receiver shows (RFC 9293,
+//! - A receiver acknowledges, cumulatively or by SACK, only data that has arrived.
+//! - Acknowledgements do not go back. The right edge of the receiver's window does not move back either (RFC 9293,
 //!   Section 3.8.6).
-//! - Nothing is sent beyond the right edge that the sender has seen, but for probes of a closed window and, where that is
-//!   allowed, what opportunistic retransmission may send.
+//! - A sender sends nothing beyond the right edge that it has seen. Exceptions are probes of a closed window and, where
+//!   allowed, opportunistic retransmission.
 //! - A FIN has one place, and no data lies behind it.
 
 use std::cell::RefCell;
@@ -18,11 +18,11 @@ use rustc_hash::FxHashMap;
 
 use crate::network::Tap;
 
-/// Findings about all connections of a network. Clones watch together.
+/// Findings about all connections of a network. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Checker(Rc<RefCell<State>>);
 
-/// At a link that connects a host with the rest of the network.
+/// Watches a link that connects a host with the rest of the network.
 #[derive(Clone, Debug)]
 pub struct CheckerTap {
     checker: Checker,
@@ -40,27 +40,27 @@ enum Place {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By who sends, to whom.
+    /// By sender and receiver of the data.
     directions: FxHashMap<(SocketAddr, SocketAddr), Direction>,
     findings: Vec<String>,
     beyond_window: bool,
 }
 
-/// The data of one direction, as its two ends saw it. Numbers are positions in a stream that starts at 2^32 plus the SYN's
-/// sequence number.
+/// The data of one direction, as its two ends saw it. Numbers are positions in a stream. The SYN's position is 2^32
+/// plus its sequence number.
 #[derive(Debug, Default)]
 struct Direction {
-    /// The SYN's position, once it was sent.
+    /// The SYN's position, once it has left.
     first: Option<u64>,
-    /// Up to here everything has arrived.
+    /// All data before this position has arrived.
     arrived: u64,
-    /// Ranges beyond.
+    /// Ranges that have arrived beyond `arrived`, start to end.
     beyond: BTreeMap<u64, u64>,
-    /// Where the stream ends, FIN included.
+    /// End of the stream, FIN included.
     end: Option<u64>,
-    /// The receiver's window scale as it left, and whether the sender's arrived: they count together.
+    /// The receiver's window scale as it left, and whether the sender's SYN arrived with the option.
     shown: (Option<u8>, bool),
-    /// The receiver's window scale as it arrived at the sender, and whether the sender's had left.
+    /// The receiver's window scale as it arrived at the sender, and whether the sender's SYN left with the option.
     seen: (Option<u8>, bool),
     /// The highest acknowledgement and right edge that the receiver has sent.
     acked: u64,
@@ -69,7 +69,7 @@ struct Direction {
     edge_seen: u64,
 }
 
-/// Enough to know what is wrong.
+/// Enough to see what is wrong.
 const FINDINGS_MAX: usize = 20;
 
 impl Checker {
@@ -78,17 +78,17 @@ impl Checker {
         self.0.borrow_mut().beyond_window = true;
     }
 
-    /// For links on which hosts send.
+    /// Returns a tap for links on which hosts send.
     pub fn out_of_host(&self) -> CheckerTap {
         CheckerTap { checker: self.clone(), place: Place::OutOfHost }
     }
 
-    /// For links from which hosts receive.
+    /// Returns a tap for links from which hosts receive.
     pub fn into_host(&self) -> CheckerTap {
         CheckerTap { checker: self.clone(), place: Place::IntoHost }
     }
 
-    /// What was wrong, the first few.
+    /// The first findings.
     pub fn findings(&self) -> Vec<String> {
         self.0.borrow().findings.clone()
     }
@@ -117,7 +117,7 @@ impl State {
     fn see(&mut self, packet: &Packet, look: fn(&mut State, Tcp<'_>, (SocketAddr, SocketAddr))) {
         let (Some(tcp), Some(key)) = (packet.tcp(), packet.flow_key()) else { return };
         if packet.payload().bytes().is_some_and(|bytes| !bytes.is_empty()) {
-            // An attacker's (`Watch::meddle`), of which no end believes anything.
+            // Only an attacker sends bytes (`Watch::meddle`). No end accepts his packets.
             return;
         }
         if !tcp.flags().contains(Flags::RST) {
@@ -206,7 +206,8 @@ impl Direction {
         }
         let shift = shift(tcp, self.shown);
         let edge = ack + (u64::from(tcp.window()) << shift);
-        // RFC 7323, Section 2.4: a window is cut to its scale, which may look like less than one unit of shrinking.
+        // RFC 7323, Section 2.4: a window is rounded down to its scale. This may look like shrinking by less than one
+        // unit.
         let unit = 1 << shift;
         let back = edge + unit <= self.edge_shown && !tcp.flags().contains(Flags::SYN);
         let before = self.edge_shown;
@@ -224,7 +225,7 @@ impl Direction {
         self.edge_seen = self.edge_seen.max(edge);
     }
 
-    /// Data and FIN of a segment; `None` for one that has neither.
+    /// Range of the data and the FIN of a segment; `None` if it has neither.
     fn range(&self, tcp: Tcp<'_>) -> Option<(u64, u64)> {
         let near = self.arrived.max(self.first?);
         let start = tcp.seq().unwrap_near(near);
@@ -235,7 +236,7 @@ impl Direction {
         (start.unwrap_near(self.arrived), end.unwrap_near(self.arrived))
     }
 
-    /// Whether a range has arrived, in pieces or whole.
+    /// True if the whole range has arrived, in one piece or in several.
     fn has(&self, start: u64, end: u64) -> bool {
         let mut at = start.max(self.arrived);
         for (&known, &known_end) in &self.beyond {
@@ -253,12 +254,12 @@ impl Direction {
     }
 }
 
-/// The shift of a window field: none in a SYN, and none unless both SYNs had the option (RFC 7323, Section 2.2).
+/// The shift of a window field. It is zero in a SYN, and unless both SYNs had the option (RFC 7323, Section 2.2).
 fn shift(tcp: Tcp<'_>, (own, other): (Option<u8>, bool)) -> u8 {
     if tcp.flags().contains(Flags::SYN) || !other { 0 } else { own.unwrap_or(0) }
 }
 
-/// Streams start above this, so that positions before them do not underflow.
+/// Streams start above this. So positions before them do not underflow.
 const FIRST: u64 = 1 << 32;
 
 #[cfg(test)]

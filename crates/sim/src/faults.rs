@@ -7,8 +7,8 @@ use paceline_path::{
 };
 use paceline_wire::{Duration, Rate};
 
-/// Draws a link and its faults, which last until `until`: a run goes on after that without them. Half of all faults are absent
-/// from any one link, so that combinations are met as well as single ones.
+/// Draws a link and its faults. The faults last until `until`; after that a run goes on without them. Each fault is
+/// absent from half of all links. So single faults are met as well as combinations.
 pub fn draw_link(random: &mut Random, until: Duration) -> LinkConfig {
     let half = Probability::from_fraction(0.5);
     let mbps = 0.3 * 300f64.powf(random.unit());
@@ -55,7 +55,7 @@ pub fn draw_link(random: &mut Random, until: Duration) -> LinkConfig {
     link
 }
 
-/// The same link when nothing goes wrong any more: it keeps its rate, its delay and its queue.
+/// Returns the same link without faults. It keeps its rate, its delay and its queue.
 pub fn heal(link: &LinkConfig) -> LinkConfig {
     LinkConfig {
         rate: link.rate.clone(),

@@ -1,9 +1,10 @@
 //! A deterministic simulator of paths between TCP endpoints, with the gateway in between.
 //!
-//! [`run`](fn@run) takes a [`Scenario`] (links, a gateway or none, flows) and gives a [`RunResult`](result::RunResult). Underneath,
-//! [`Network`] holds nodes (anything that is a [`Node`](paceline_wire::Node)), links ([`paceline_path::Link`]) and one queue
-//! of events ordered by time and insertion. Nothing in it reads a clock, and every random choice has a name within the run's
-//! seed, so that the same seed gives the same run to the bit, on every machine and beside any number of others.
+//! [`run`](fn@run) takes a [`Scenario`] (links, a gateway or none, flows) and gives a [`RunResult`](result::RunResult).
+//! Underneath, [`Network`] holds nodes (anything that is a [`Node`](paceline_wire::Node)), links
+//! ([`paceline_path::Link`]) and queues of events ordered by time and insertion. Nothing in it reads a clock. Every
+//! random choice has a name within the run's seed. So the same seed gives the same run to the bit, on every machine and
+//! beside any number of other runs.
 //!
 //! ```
 //! use paceline_path::{Delay, LinkConfig, QueueLimit, RateProcess};
@@ -38,8 +39,8 @@
 //! | one run, many runs | `run.rs`; transfers and their results `run/group.rs` |
 //! | TCP hosts, datagrams | `host/` |
 //! | applications | `workload.rs` |
-//! | delays | `measure/` |
-//! | what endpoints and gateways may not do | `checker.rs` |
+//! | delays and reordering | `measure/` |
+//! | what endpoints and gateways must not do | `checker.rs` |
 //! | faults by seed | `faults.rs`; the swarm is `tests/swarm.rs` |
 //! | wireless paths by name, and flows measured over them | `wireless/` |
 //! | published experiments | `reproduce/` |

@@ -21,57 +21,57 @@ pub struct LinkId(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct SwitchId(u32);
 
-/// Where a packet goes next.
+/// The next hop of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hop {
     /// Into a node, by this port.
     Node(NodeId, PortId),
     /// Onto a link.
     Link(LinkId),
-    /// Where one of its ports says.
+    /// To a switch, which looks at a port number of the packet.
     Switch(SwitchId),
 }
 
-/// By which port of a TCP or UDP packet a switch finds its way: hosts of one address stand side by side.
+/// The port number of a TCP or UDP packet by which a switch chooses the next hop. Hosts behind a switch may share an
+/// address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RouteBy {
-    /// The receiver's.
+    /// The receiver's port.
     DestinationPort,
-    /// The sender's.
+    /// The sender's port.
     SourcePort,
 }
 
 /// Watches a link.
 pub trait Tap {
-    /// A packet is handed to the link.
+    /// Called when a packet is handed to the link.
     fn sent(&mut self, _now: Instant, _packet: &Packet) {}
-    /// A packet has arrived at its other end.
+    /// Called when a packet has arrived at the other end.
     fn delivered(&mut self, _delivered: &Delivered) {}
-    /// Whether it wants to hear of what is [`sent`](Self::sent).
+    /// True if the tap wants to hear of packets that are [`sent`](Self::sent).
     fn hears_sent(&self) -> bool {
         true
     }
 }
 
-/// Nodes, links and the time. `N` is what the nodes are: an enum of those that a simulation has, or a box.
+/// Nodes, links and the time. `N` is the type of the nodes: an enum of a simulation's kinds of nodes, or a box.
 ///
-/// Everything that happens at one time happens in the order in which it was entered: a run depends on its configuration and
-/// seeds alone. Parts of the network that only hear of each other after a delay go on by turns, each for as long as that
-/// delay (see `islands.rs`), so a tap of links on both sides of a delay may not rely on the order of what it hears, but for
-/// one packet.
+/// Events of one time happen in the order in which they were entered. So a run depends on its configuration and seeds
+/// alone. Parts of the network that affect each other only after a delay run in turns, each for that delay (see
+/// `islands.rs`). So a tap on both sides of a delay may rely on the order of events for one packet only.
 pub struct Network<N> {
     now: Instant,
     nodes: Vec<NodeSlot<N>>,
     links: Vec<LinkSlot>,
     switches: Vec<Switch>,
     islands: Islands,
-    /// Whether `islands` is that of the nodes and links that there are.
+    /// True if `islands` fits the present nodes and links.
     divided: bool,
     /// Nodes that were called and may have packets to send.
     called: Vec<NodeId>,
-    /// Links that were given packets.
+    /// Links that were given packets and must be scheduled.
     fed: Vec<LinkId>,
-    /// The packet that a node sends: one place for all, for packets are large.
+    /// The packet that a node sends. All nodes share this place, because packets are large.
     outgoing: Packet,
     counts: Counts,
     events_now: u64,
@@ -80,20 +80,20 @@ pub struct Network<N> {
 /// How a run of the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// There is more to come.
+    /// More events will come.
     Running,
-    /// Nothing will ever happen again, unless somebody acts on a node.
+    /// No event is left. Only an action on a node can bring a new one.
     Idle,
-    /// A node is due again and again without time going on: a fault of that node.
+    /// A node is due again and again at the same time. This is a fault of that node.
     Stuck,
 }
 
-/// What a network has done.
+/// The number of events of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Packets given to nodes and timers that were due.
+    /// Packets given to nodes, and timers that were due.
     pub events: u64,
-    /// Packets that had no way to go.
+    /// Packets without a next hop.
     pub lost_way: u64,
 }
 
@@ -107,14 +107,14 @@ struct LinkSlot {
     link: Link,
     to: Hop,
     taps: Vec<Box<dyn Tap>>,
-    /// Some of them want to hear of what is sent.
+    /// True if a tap wants to hear of packets that are sent.
     hears_sent: bool,
     fed: bool,
-    /// Its two ends lie on different islands.
+    /// True if the two ends lie on different islands.
     bridges: bool,
 }
 
-/// Who can be due.
+/// A node or a link that can be due.
 #[derive(Clone, Copy, Debug)]
 enum Actor {
     Node(NodeId),
@@ -140,7 +140,7 @@ impl<N> Default for Network<N> {
 }
 
 impl<N: Node> Network<N> {
-    /// Adds a node. It is asked for packets and its first timeout when the network runs.
+    /// Adds a node. When the network runs, it asks the node for packets and its first timeout.
     pub fn add_node(&mut self, node: N) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
         self.nodes.push(NodeSlot { node, exits: Vec::new(), called: false });
@@ -169,13 +169,13 @@ impl<N: Node> Network<N> {
         SwitchId(self.switches.len() as u32 - 1)
     }
 
-    /// What leaves `node` by `port` goes to `to`.
+    /// Connects a port of `node`: packets that leave by `port` go to `to`.
     pub fn connect(&mut self, node: NodeId, port: PortId, to: Hop) {
         set(&mut self.nodes[node.0 as usize].exits, usize::from(port.0), to);
         self.divided = false;
     }
 
-    /// What reaches `switch` with this port goes to `to`.
+    /// Sets a way of `switch`: packets with this port number go to `to`.
     pub fn route(&mut self, switch: SwitchId, port: u16, to: Hop) {
         set(&mut self.switches[switch.0 as usize].ways, usize::from(port), to);
         self.divided = false;
@@ -188,12 +188,12 @@ impl<N: Node> Network<N> {
         slot.taps.push(tap);
     }
 
-    /// The time of the last event, or to which the network ran.
+    /// The time of the last event, or the time to which the network ran.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -203,7 +203,7 @@ impl<N: Node> Network<N> {
         &self.nodes[id.0 as usize].node
     }
 
-    /// A node, to be acted on: it is asked for packets when the network goes on.
+    /// A node to act on. The network asks it for packets when it runs again.
     pub fn node_mut(&mut self, id: NodeId) -> &mut N {
         self.call(id);
         &mut self.nodes[id.0 as usize].node
@@ -214,7 +214,7 @@ impl<N: Node> Network<N> {
         &self.links[id.0 as usize].link
     }
 
-    /// A link, to be changed between two runs of the loop.
+    /// A link to change between two runs of the loop.
     pub fn link_mut(&mut self, id: LinkId) -> &mut Link {
         self.divided = false;
         &mut self.links[id.0 as usize].link
@@ -236,7 +236,8 @@ impl<N: Node> Network<N> {
         if self.islands.first().is_none() { Progress::Idle } else { Progress::Running }
     }
 
-    /// Every island goes on from `from`, as far as nothing that another one does meanwhile can reach it, but not beyond `end`.
+    /// Lets every island run from `from`, but not beyond `end`. It stops before anything that another island does can
+    /// reach it.
     fn take_turns(&mut self, from: Instant, end: Instant) {
         let until = match self.islands.lag {
             Some(lag) => end.min(from + lag - Duration::from_nanos(1)),
@@ -255,7 +256,7 @@ impl<N: Node> Network<N> {
         self.now = until;
     }
 
-    /// Does what is due first on an island, if that is not after `until`.
+    /// Handles the first event of an island, unless it is after `until`.
     fn step(&mut self, island: usize, until: Instant) -> bool {
         let Some((at, actor)) = self.islands.pop(island, until) else { return false };
         self.events_now = if at > self.now { 0 } else { self.events_now + 1 };
@@ -268,7 +269,7 @@ impl<N: Node> Network<N> {
         self.events_now < EVENTS_AT_ONE_TIME_MAX
     }
 
-    /// Finds the islands; everybody is asked anew when he is due.
+    /// Finds the islands, and schedules all nodes and links anew.
     fn divide(&mut self) {
         self.islands = Islands::find(&self.nodes, &mut self.links, &self.switches);
         for id in (0..self.nodes.len() as u32).map(NodeId) {
@@ -280,9 +281,9 @@ impl<N: Node> Network<N> {
         self.divided = true;
     }
 
-    /// Takes from a link what has arrived.
+    /// Takes the packets that have arrived from a link.
     fn deliver(&mut self, id: LinkId) {
-        // It is asked when it is due next before those that its packets go onto.
+        // `settle` starts at the end of `fed`: it schedules this link after the links that its packets go onto.
         self.feed(id);
         let Network { now, nodes, links, switches, called, fed, counts, .. } = self;
         let Some((LinkSlot { link, to, taps, bridges, .. }, mut others)) = Others::of(links, id) else {
@@ -322,7 +323,7 @@ impl<N: Node> Network<N> {
         self.call(id);
     }
 
-    /// Takes from nodes what they want to send, until nobody has anything, and learns when they and the links are due next.
+    /// Sends all packets of the called nodes, and schedules these nodes and the links that were given packets.
     fn settle(&mut self) {
         let mut next = 0;
         while let Some(&id) = self.called.get(next) {
@@ -345,7 +346,8 @@ impl<N: Node> Network<N> {
         }
     }
 
-    /// Moves what a node wants to send onto links. What goes elsewhere is left in `outgoing`: then it returns where to.
+    /// Moves a node's packets onto links. A super-packet, or a packet to a node or switch, stays in `outgoing`; its
+    /// exit is returned.
     #[inline]
     fn transmit(&mut self, from: NodeId) -> Option<Option<Hop>> {
         let Network { now, nodes, links, fed, outgoing, .. } = self;
@@ -361,7 +363,7 @@ impl<N: Node> Network<N> {
         None
     }
 
-    /// Moves one packet that does not simply go onto a link.
+    /// Moves the packet that `transmit` left in `outgoing`.
     fn transmit_oddly(&mut self, exit: Option<Hop>) {
         let Network { now, nodes, links, switches, fed, outgoing, .. } = self;
         match exit.and_then(|to| resolve(switches, to, outgoing)) {
@@ -407,7 +409,7 @@ impl<'a> Others<'a> {
         Some((slot, Others { before, after }))
     }
 
-    /// `None` for the one itself: what leads back to itself leads nowhere.
+    /// `None` for the link itself: a link that leads to itself leads nowhere.
     fn get(&mut self, id: LinkId) -> Option<&mut LinkSlot> {
         let (id, own) = (id.0 as usize, self.before.len());
         if id < own { self.before.get_mut(id) } else { self.after.get_mut(id.checked_sub(own + 1)?) }
@@ -415,7 +417,7 @@ impl<'a> Others<'a> {
 }
 
 impl LinkSlot {
-    /// It is given packets, and so is asked when it is due next.
+    /// Notes that the link is given packets, so that `settle` schedules it.
     #[inline]
     fn fed_by(&mut self, fed: &mut Vec<LinkId>, id: LinkId) -> &mut LinkSlot {
         if !std::mem::replace(&mut self.fed, true) {
@@ -442,7 +444,7 @@ fn set(hops: &mut Vec<Option<Hop>>, index: usize, to: Hop) {
     hops[index] = Some(to);
 }
 
-/// Our choice: no burst of any node is as long.
+/// Our choice: no node has a burst of this length.
 const EVENTS_AT_ONE_TIME_MAX: u64 = 10_000_000;
 
 #[cfg(test)]

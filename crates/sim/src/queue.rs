@@ -1,43 +1,43 @@
-//! What happens next: ordered by time, and among events of one time by the order in which they were entered.
+//! The event queue: ordered by time, and events of one time by their order of entry.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use paceline_wire::Instant;
 
-/// When each of a number of actors wants to be called.
+/// The time at which each actor wants to be called.
 ///
-/// An actor has one time. Moving it forward in time, which timers do with every packet, costs nothing: the actor is called at
-/// the time known first, and asked again then. A heap of small entries is as fast here as anything cleverer: there is one
-/// entry per link and per node, not one per packet.
+/// An actor has one time. With every packet, timers move it later, and this costs nothing: the actor is called at the
+/// earlier time and asked again. The heap has small entries: one for each link and node, not one for each packet.
+/// Nothing cleverer is faster here.
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
     heap: BinaryHeap<Reverse<Entry>>,
     /// By actor: the time of the entry that counts, or [`NEVER`].
     due: Vec<Instant>,
     entered: u64,
-    /// The first entry of the heap was taken. It lies there until another one takes its place, as nearly always happens: an actor
-    /// that was called is soon due again.
+    /// The first entry of the heap was taken. It stays there until another entry replaces it. This nearly always
+    /// happens, because an actor that was called is soon due again.
     first_taken: bool,
 }
 
-/// Time, number of entry and actor in one number, so that one comparison orders two.
+/// Time, number of entry and actor in one number. So one comparison orders two entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
-/// Our choice: more actors than memory, and a year of entries.
+/// Our choice: memory ends before 2^24 actors, and the other bits number a year of entries.
 const ACTOR_BITS: u32 = 24;
 
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 impl EventQueue {
-    /// Room for actors up to `actor`.
+    /// Makes room for actors up to `actor`.
     pub fn add_actor(&mut self, actor: u32) {
         let len = self.due.len().max(actor as usize + 1);
         self.due.resize(len, NEVER);
     }
 
-    /// `actor` wants to be called at `at`, or earlier if it said so before.
+    /// Schedules `actor` for `at`, unless it is scheduled for an earlier time.
     #[inline]
     pub fn schedule(&mut self, actor: u32, at: Instant) {
         let due = &mut self.due[actor as usize];
@@ -56,7 +56,7 @@ impl EventQueue {
         self.heap.push(entry);
     }
 
-    /// When the first actor wants to be called.
+    /// The time at which the first actor wants to be called.
     pub fn first(&mut self) -> Option<Instant> {
         self.drop_taken();
         while let Some(&Reverse(entry)) = self.heap.peek() {
@@ -68,7 +68,7 @@ impl EventQueue {
         None
     }
 
-    /// Takes the first actor that is due at or before `end`, and its time.
+    /// Takes the first actor that is due at or before `end`, with its time.
     #[inline]
     pub fn pop(&mut self, end: Instant) -> Option<(Instant, u32)> {
         self.drop_taken();
@@ -78,7 +78,7 @@ impl EventQueue {
                 return None;
             }
             let due = &mut self.due[actor as usize];
-            // What was entered before an earlier time became known no longer counts.
+            // An entry does not count if an earlier time replaced it.
             if *due == at {
                 *due = NEVER;
                 self.first_taken = true;
@@ -181,7 +181,8 @@ mod tests {
                         let first = model.iter().copied().filter(|e| e.0 <= at(ns)).min();
                         model.retain(|e| Some(*e) != first);
                         let (actual, expected) = (queue.pop(at(ns)), first.map(|e| (e.0, e.2)));
-                        // Of entries with one time, one that was entered, replaced and entered again may come first.
+                        // Among entries of one time the order may differ: a replaced entry counts again if its actor
+                        // returns to that time.
                         prop_assert_eq!(actual.map(|a| a.0), expected.map(|e| e.0));
                         if actual != expected {
                             let (Some((_, actor)), Some(first)) = (actual, first) else { continue };

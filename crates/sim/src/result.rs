@@ -1,4 +1,4 @@
-//! What a run yields: plain structs that map one to one to the result schema of `paceline run --json`
+//! Results of a run: plain structs that map one to one to the result schema of `paceline run --json`
 //! (docs/reference/results-schema.md). Units are in the names.
 
 use std::collections::BTreeMap;
@@ -15,25 +15,25 @@ use crate::measure::{Percentiles, Quantiles};
 pub struct RunResult {
     /// The seed.
     pub seed: u64,
-    /// Until the last flow ended.
+    /// Time until the last flow ended.
     pub duration_s: f64,
     /// One entry for each transfer.
     pub flows: Vec<FlowResult>,
-    /// By name and direction: `radio_down`.
+    /// By name and direction, such as `radio_down`.
     pub links: BTreeMap<String, LinkResult>,
-    /// Absent without a gateway.
+    /// The gateway's results; `None` without a gateway.
     pub gateway: Option<GatewayResult>,
-    /// What happened in the ad-hoc network.
+    /// Counters of the ad-hoc network, if there is one.
     pub ad_hoc: Option<AdHocCounters>,
-    /// Over delivered downlink segments: last link's queue and gateway together.
+    /// Delay of delivered downlink segments in the gateway and the last link's queue together.
     pub path_delay_ms: Percentiles,
-    /// What happened at a time of its own: packets that left a bottleneck, packets given to nodes, timers that were due.
+    /// Number of events: packets that left a bottleneck, packets given to nodes, timers that were due.
     pub events: u64,
-    /// What the checker found; empty unless the scenario is checked, and then it should be.
+    /// Findings of the checker, if the scenario is checked, and senders with a wrong pipe. It should be empty.
     pub findings: Vec<String>,
 }
 
-/// Where the data goes.
+/// Direction of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// Towards the client.
@@ -46,23 +46,23 @@ pub enum Direction {
 /// One transfer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowResult {
-    /// As in the scenario.
+    /// Name of the flow in the scenario.
     pub name: String,
-    /// From 0, among those of that name.
+    /// Number among the transfers of that name, from 0.
     pub index: u32,
-    /// Where the data goes.
+    /// Direction of the data.
     pub direction: Direction,
-    /// Since the start of the run.
+    /// Start time, from the start of the run.
     pub start_s: f64,
     /// Payload that the receiving application read.
     pub bytes: u64,
-    /// Payload from the first SYN to the last byte; of a flow without a size, what was read by the end of the scenario's
-    /// duration, over the time from its first SYN.
+    /// Payload over the time from the first SYN to the last byte. For a flow without a size, the time ends with the
+    /// scenario's duration.
     pub goodput_mbps: f64,
-    /// From the first SYN to the last byte; `None` unless completed. For a flow without size, the end of the run completes
-    /// it.
+    /// Time from the first SYN to the last byte; `None` unless completed. For a flow without a size, the end of the run
+    /// completes it.
     pub completion_s: Option<f64>,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmitted_segments: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -70,13 +70,13 @@ pub struct FlowResult {
     pub tail_loss_probes: u64,
     /// Fast recoveries of the sender.
     pub recoveries: u64,
-    /// Of those, how many found the send buffer empty because the application had not been woken.
+    /// Recoveries that found the send buffer empty, because the application had not been woken.
     pub stalled_recoveries: u64,
     /// The sender's smoothed RTT, every 100 ms.
     pub rtt_ms: Percentiles,
-    /// All that was sent was read, and both ends closed in order.
+    /// True if all data that was sent was read, and both ends closed in order.
     pub completed: bool,
-    /// The longest stretch, in steps of 200 ms, in which less than 10 % of the link's rate was read.
+    /// The longest time, in steps of 200 ms, in which the application read less than 10 % of the link's rate.
     pub longest_gap_s: f64,
     /// Why it did not complete.
     pub error: Option<String>,
@@ -87,33 +87,33 @@ pub struct FlowResult {
 pub struct LinkResult {
     /// Share of the link's capacity that carried packets; `None` for a link without limit.
     pub utilization: Option<f64>,
-    /// What it could have carried.
+    /// Capacity of the link, as a rate.
     pub capacity_mbps: Option<f64>,
-    /// Waiting, per delivered packet.
+    /// Wait in the queue, per delivered packet.
     pub queue_delay_ms: Percentiles,
     /// Packets that never arrive.
     pub drops: u64,
-    /// `queue`, `loss`, `outage`; `aqm` and `policer` where they dropped something.
+    /// By cause: `queue`, `loss` and `outage` always; `aqm` and `policer` if they dropped a packet.
     pub drops_by_cause: BTreeMap<String, u64>,
-    /// Packets that queue management marked and let go on (ECN).
+    /// Packets that queue management marked instead of dropping (ECN).
     pub marks: u64,
-    /// Of IP.
+    /// IP packets.
     pub delivered_packets: u64,
-    /// Of IP.
+    /// IP bytes.
     pub delivered_bytes: u64,
 }
 
-/// The gateway's own account.
+/// Results of the gateway.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GatewayResult {
-    /// Time that new data spent in it.
+    /// Time that new data spent in the gateway.
     pub sojourn_ms: Percentiles,
-    /// What it counted.
+    /// The gateway's counters.
     pub counters: Counters,
 }
 
 impl LinkResult {
-    /// Of a link that ran from the epoch to `end`.
+    /// Results of a link that ran from the epoch to `end`.
     pub fn of(link: &Link, end: Instant, queue_delay: &Quantiles) -> Self {
         let counters = link.counters();
         let capacity = link.capacity_bytes(Instant::ZERO, end);
@@ -136,7 +136,7 @@ impl LinkResult {
     }
 }
 
-/// Megabits per second; zero for no time.
+/// Megabits per second; zero if `time` is zero.
 pub(crate) fn mbps(bytes: u64, time: Duration) -> f64 {
     if time.is_zero() { 0.0 } else { bytes as f64 * 8.0 / 1e6 / time.as_secs_f64() }
 }

@@ -23,29 +23,29 @@ use crate::topology::{NamedLink, PathDelay, Topology, key};
 use crate::workload::Workload;
 use group::Group;
 
-/// How often flows are looked at.
+/// Interval at which flows are looked at.
 const STEP: Duration = Duration::from_millis(100);
 
 /// Runs a scenario.
 ///
 /// # Errors
-/// What cannot be simulated.
+/// Fails if the scenario cannot be simulated.
 pub fn run(scenario: &Scenario) -> Result<RunResult, ScenarioError> {
     run_tapped(scenario, Vec::new())
 }
 
-/// Runs a scenario while taps watch some of its links, known by the names that results have (`radio_down`).
+/// Runs a scenario while taps watch some of its links. Taps name links as results do (`radio_down`).
 ///
 /// # Errors
-/// What cannot be simulated.
+/// Fails if the scenario cannot be simulated.
 pub fn run_tapped(scenario: &Scenario, taps: Vec<(&str, Box<dyn Tap>)>) -> Result<RunResult, ScenarioError> {
     run_watched(scenario, taps, &mut ())
 }
 
-/// As [`run_tapped`], with somebody who looks on every 100 ms of the scenario's time, and may give the run up.
+/// Like [`run_tapped`], with a watch that looks on every 100 ms of the scenario's time and may end the run.
 ///
 /// # Errors
-/// What cannot be simulated; [`ScenarioError::GivenUp`].
+/// Fails if the scenario cannot be simulated, and with [`ScenarioError::GivenUp`] if `watch` ends the run.
 pub fn run_watched(
     scenario: &Scenario,
     taps: Vec<(&str, Box<dyn Tap>)>,
@@ -73,51 +73,52 @@ pub fn run_watched(
 
 /// Looks on while a scenario runs.
 pub trait Watch {
-    /// The state of a sender whose transfer goes on; `transfer` is its number among all transfers of the scenario.
+    /// Sees the state of a sender whose transfer goes on. `transfer` is its number among all transfers of the scenario.
     fn sender(&mut self, _now: Instant, _transfer: usize, _status: &Status, _read_bytes: u64) {}
 
-    /// The state of the receiver of such a transfer, before its sender's.
+    /// Sees the state of the receiver of the same transfer. It is called before [`sender`](Self::sender).
     fn receiver(&mut self, _now: Instant, _transfer: usize, _status: &Status) {}
 
-    /// What the gateway told of a transfer last, an [`Event::Acked`].
+    /// Sees the gateway's last [`Event::Acked`] of a transfer.
     fn gateway(&mut self, _now: Instant, _transfer: usize, _event: &Event) {}
 
-    /// What the gateway remembers at the end.
+    /// Sees the gateway's memory at the end.
     fn memory(&mut self, _memory: &Memory) {}
 
-    /// Whether it wants to see senders and receivers: with many of them, to look at all of each takes time.
+    /// True if the watch wants to see senders and receivers. To look at all of them takes time.
     fn looks_at_ends(&self) -> bool {
         true
     }
 
-    /// Whether it does anything to the gateway.
+    /// True if the watch acts on the gateway.
     fn meddles(&self) -> bool {
         false
     }
 
-    /// What befalls the gateway at this moment: another may go on in its place. Returned is what somebody who is no end of the scenario sends to
-    /// it, and at which side. Such packets carry bytes, those of the scenario's ends only lengths: so they are told apart.
+    /// Acts on the gateway, for example replaces it by another one. Returns packets of an attacker, each with the port
+    /// at which it arrives. They carry bytes. The scenario's hosts send only lengths, so the two can be told apart.
     fn meddle(&mut self, _now: Instant, _gateway: &mut Gateway) -> Vec<(PortId, Packet)> {
         Vec::new()
     }
 
-    /// The scenario has come so far. `false` gives the run up.
+    /// Called after each step. `false` ends the run.
     fn goes_on(&mut self, _now: Instant) -> bool {
         true
     }
 }
 
-/// Nobody looks on.
+/// A watch that does nothing.
 impl Watch for () {
     fn looks_at_ends(&self) -> bool {
         false
     }
 }
 
-/// Runs many scenarios on all cores, each by itself: the results, in order, are the same on any number of them.
+/// Runs many scenarios on all cores, each by itself. The results are in order. They do not depend on the number of
+/// cores.
 ///
 /// # Errors
-/// What cannot be simulated.
+/// Fails if a scenario cannot be simulated.
 pub fn run_all(scenarios: &[Scenario]) -> Result<Vec<RunResult>, ScenarioError> {
     scenarios.par_iter().map(run).collect()
 }
@@ -129,12 +130,12 @@ struct Run<'a> {
     findings: Vec<String>,
 }
 
-/// What is measured over the scenario's duration, not until the last flow ended.
+/// Measurements over the scenario's duration, without the time until the last flow ended.
 struct AtEnd {
     links: BTreeMap<String, LinkResult>,
     path_delay_ms: Percentiles,
     departures: u64,
-    /// Of groups whose flows end then.
+    /// Results at this time, for the groups whose flows end then.
     flows: Vec<Vec<FlowResult>>,
 }
 
@@ -146,7 +147,7 @@ impl Run<'_> {
     fn add_flows(&mut self) -> Result<(), ScenarioError> {
         let mut connections = 0;
         for (number, flow) in self.scenario.flows.iter().enumerate() {
-            // Transfers that follow each other share a pair of hosts, all others have one each.
+            // Sequential transfers share a pair of hosts. Every other transfer has its own pair.
             let (pairs, each) = if flow.sequential { (1, flow.count) } else { (flow.count, 1) };
             let mut sizes = Random::named(self.scenario.seed, &format!("size of {}", flow.name));
             for pair in 0..pairs {
@@ -184,7 +185,7 @@ impl Run<'_> {
         self.groups.iter().all(|group| group.is_done(&self.topology.network))
     }
 
-    /// Flows without an end close; the others go on, but not for ever.
+    /// Closes the flows without an end. Lets the other flows go on until `patience` ends.
     fn run_until_done(&mut self, watch: &mut dyn Watch) -> Result<(), ScenarioError> {
         let Topology { network, .. } = &mut self.topology;
         let end = network.now();
@@ -227,7 +228,8 @@ impl Run<'_> {
     fn meddle(&mut self, now: Instant, watch: &mut dyn Watch) {
         let Topology { network, gateway, .. } = &mut self.topology;
         let Some(id) = gateway.as_ref().map(|gateway| gateway.id) else { return };
-        // To touch a node is an event of the network's, for those who do nothing as well: only where there is somebody who may.
+        // `node_mut` lets the network call the node, even if nothing was done to it. So only a watch that acts may
+        // reach it.
         if !watch.meddles() {
             return;
         }
@@ -253,7 +255,7 @@ impl Run<'_> {
         }
     }
 
-    /// Packets that have left a bottleneck at a time of their own.
+    /// Packets transmitted by links that are not instant.
     fn departures(&self) -> u64 {
         let links = self.topology.links.iter().map(|named| self.topology.network.link(named.id));
         links.filter(|link| !link.is_instant()).map(|link| link.counters().transmitted.packets).sum()
@@ -261,7 +263,7 @@ impl Run<'_> {
 
     fn result(&self, at_end: AtEnd) -> RunResult {
         let network = &self.topology.network;
-        // Links that were healed have counted anew.
+        // Healed links count from zero again.
         let departures = self.departures() + if self.scenario.heals { at_end.departures } else { 0 };
         let gateway = self.topology.gateway.as_ref().and_then(|gateway| {
             let SimNode::Gateway(node) = network.node(gateway.id) else { return None };

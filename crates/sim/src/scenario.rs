@@ -1,4 +1,4 @@
-//! What is simulated: a path, a gateway, flows. Plain data; scenario files are read elsewhere.
+//! A scenario: a path, a gateway, flows. It is plain data. Another crate reads scenario files.
 
 use std::fmt;
 
@@ -13,33 +13,33 @@ use paceline_wire::{Duration, Rate};
 use crate::result::Direction;
 use crate::workload::{Reader, SizeRange};
 
-/// An experiment with nothing left to vary.
+/// An experiment without anything left to vary.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// From the first flow's start; flows without a size end then.
+    /// Time from the start of the run to the end of flows without a size.
     pub duration: Duration,
-    /// Every random choice follows from it.
+    /// The seed of every random choice.
     pub seed: u64,
-    /// The links between servers and clients, from the servers on.
+    /// The links from the servers to the clients.
     pub path: Vec<PathLink>,
-    /// Seeds of their directions, down and up, for comparisons with links that run elsewhere; what is left out follows from
-    /// `seed` and the link's name.
+    /// Seeds of the links' directions, down and up, for comparisons with links that run elsewhere. A missing seed
+    /// follows from `seed` and the link's name.
     pub link_seeds: Vec<[u64; 2]>,
     /// An accelerator between two links of the path.
     pub gateway: Option<GatewayAt>,
-    /// What it remembers of earlier flows.
+    /// The gateway's memory of earlier flows.
     pub memory: Memory,
-    /// An ad-hoc network between two links of the path; behind a gateway that stands at the same place.
+    /// An ad-hoc network between two links of the path. A gateway at the same place is nearer to the servers.
     pub ad_hoc: Option<AdHocAt>,
-    /// Who transfers what.
+    /// The flows.
     pub flows: Vec<Flow>,
-    /// Flows with a size are given up when they have not ended so long after `duration`.
+    /// Time after `duration` at which flows with a size are given up.
     pub patience: Duration,
-    /// The run ends with the last flow that has a size, if that is before `duration`.
+    /// If true, the run ends with the last flow that has a size, at the latest after `duration`.
     pub ends_early: bool,
-    /// When `duration` is over, links lose what they hold and then do nothing wrong any more.
+    /// If true, links drop their packets when `duration` is over, and have no faults after that.
     pub heals: bool,
-    /// Watch every packet of every connection, at some cost.
+    /// If true, a checker watches every packet of every connection, at some cost.
     pub checked: bool,
 }
 
@@ -57,45 +57,46 @@ pub struct PathLink {
 /// Where an accelerator stands.
 #[derive(Clone, Debug)]
 pub struct GatewayAt {
-    /// How many links of the path lie between it and the servers.
+    /// Number of links between the servers and the gateway.
     pub links_before: usize,
-    /// What it does.
+    /// Its configuration.
     pub config: GatewayConfig,
 }
 
 /// Where an ad-hoc network stands.
 #[derive(Clone, Debug)]
 pub struct AdHocAt {
-    /// How many links of the path lie between it and the servers.
+    /// Number of links between the servers and the network.
     pub links_before: usize,
-    /// What it is like.
+    /// Its configuration.
     pub config: AdHocConfig,
 }
 
-/// One or several transfers that are alike.
+/// One transfer, or several with the same configuration.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Not unique: results number the transfers of a name.
+    /// Name of the flow. Several flows may share it: results number all transfers of a name.
     pub name: String,
-    /// Where the data goes.
+    /// Direction of the data.
     pub direction: Direction,
     /// TCP or datagrams.
     pub transport: Transport,
-    /// Of the first transfer, since the start of the run.
+    /// Start of the first transfer, from the start of the run.
     pub start: Duration,
-    /// How many transfers.
+    /// Number of transfers.
     pub count: u32,
-    /// Each transfer waits for the one before it: the objects of a page.
+    /// If true, each transfer waits for the one before it, as the objects of a page do.
     pub sequential: bool,
-    /// Time between the starts of transfers or, of sequential ones, between the end of one and the start of the next.
+    /// Time between the starts of transfers. Between sequential transfers: from the end of one to the start of the
+    /// next.
     pub interval: Duration,
-    /// Which client; clients have one address each.
+    /// Number of the client. Each client has one address.
     pub client: u8,
-    /// What it may have at the gateway, beside other flows of the client.
+    /// Its share at the gateway, beside other flows of the client.
     pub share: ShareConfig,
-    /// The gateway forwards it unchanged.
+    /// If true, the gateway forwards it unchanged.
     pub bypass: bool,
-    /// IPv6 in place of IPv4.
+    /// If true, the flow has IPv6 instead of IPv4.
     pub ipv6: bool,
 }
 
@@ -106,7 +107,7 @@ pub enum Transport {
     Tcp(Box<TcpFlow>),
     /// Datagrams at a constant rate.
     Udp {
-        /// Of IP bytes.
+        /// Rate of IP bytes.
         rate: Rate,
         /// Each datagram's length, IP header included.
         ip_bytes: u32,
@@ -116,29 +117,29 @@ pub enum Transport {
 /// A flow of TCP connections.
 #[derive(Clone, Debug)]
 pub struct TcpFlow {
-    /// How the server's end behaves.
+    /// Configuration of the server's end.
     pub server: Config,
-    /// How the client's end behaves.
+    /// Configuration of the client's end.
     pub client: Config,
-    /// What is transferred.
+    /// The data to transfer.
     pub load: Load,
     /// How the receiving application reads.
     pub reader: Reader,
 }
 
-/// What a transfer consists of.
+/// The data of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Load {
     /// Data until the scenario's duration is over.
     #[default]
     Bulk,
-    /// So many bytes, drawn for each transfer.
+    /// A number of bytes, drawn for each transfer.
     Size(SizeRange),
-    /// Data for a while, nothing for a while, until the scenario's duration is over.
+    /// Data for a while, then a pause, in turns until the scenario's duration is over.
     OnOff {
-        /// How long it sends.
+        /// Length of a sending phase.
         on: Duration,
-        /// How long it does not.
+        /// Length of a pause.
         off: Duration,
     },
 }
@@ -154,22 +155,22 @@ impl Default for TcpFlow {
     }
 }
 
-/// What cannot be simulated.
+/// Reasons why a scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScenarioError {
     /// The path has no link.
     NoPath,
-    /// A link that cannot be.
+    /// A link with an impossible configuration.
     Link(String, ConfigError),
-    /// A published cell names an algorithm that nobody has.
+    /// A published cell names an unknown algorithm.
     NoSuchSender(String),
-    /// A link that nobody knows was to be watched.
+    /// A tap names an unknown link.
     NoSuchLink(String),
     /// The gateway stands outside the path.
     GatewayOutsidePath,
     /// The ad-hoc network stands outside the path.
     AdHocOutsidePath,
-    /// An ad-hoc network that cannot be.
+    /// An ad-hoc network with an impossible configuration.
     AdHoc(AdHocError),
     /// A value that the gateway cannot work with.
     Gateway(String),
@@ -177,7 +178,7 @@ pub enum ScenarioError {
     TooManyConnections,
     /// A node asks for the same time again and again.
     Stuck,
-    /// Who looked on wanted no more of it.
+    /// The watch ended the run.
     GivenUp,
 }
 

@@ -2,8 +2,8 @@
 
 use paceline_path::random::Random;
 
-/// The seed of what is called `name` within `seed`. A further name changes none of the others, so that adding a flow does
-/// not move another's losses.
+/// Returns the seed for `name` within `seed`. Names are independent. So a new flow does not change the losses of
+/// another one.
 pub fn seed_of(seed: u64, name: &str) -> u64 {
     Random::named(seed, name).below(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Servers, links, a gateway, links, clients: a scenario as a network.
+//! A scenario as a network: servers, links, a gateway, links, clients.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -26,7 +26,7 @@ pub(crate) struct Topology {
     pub(crate) ad_hoc: Option<NodeId>,
     pub(crate) path_delay: PathDelay,
     pub(crate) checker: Option<Checker>,
-    /// Where packets of servers go, and of clients.
+    /// First hop of packets from servers. `from_clients` is the first hop of packets from clients.
     from_servers: Hop,
     from_clients: Hop,
     servers: SwitchId,
@@ -40,16 +40,16 @@ pub(crate) struct NamedLink {
     pub(crate) meter: LinkMeter,
 }
 
-/// The gateway, and what it tells.
+/// The gateway, and the log of its events.
 pub(crate) struct GatewayNode {
     pub(crate) id: NodeId,
     pub(crate) log: Arc<Mutex<GatewayLog>>,
 }
 
-/// What a gateway tells of its flows.
+/// A gateway's events about its flows.
 #[derive(Debug)]
 pub(crate) struct GatewayLog {
-    /// Time that new data spends in it.
+    /// Time that new data spends in the gateway.
     pub(crate) sojourn: Quantiles,
     /// The last [`Event::Acked`] of each transfer, in the order of transfers.
     pub(crate) acked: BTreeMap<usize, Event>,
@@ -80,7 +80,7 @@ impl Topology {
             scenario.gateway.as_ref().map(|at| add_gateway(&mut network, scenario, at)).transpose()?;
         let ad_hoc = scenario.ad_hoc.as_ref().map(|at| add_ad_hoc(&mut network, scenario, at)).transpose()?;
         let at = scenario.gateway.as_ref().map(|gateway| gateway.links_before);
-        // Beside each other, the gateway is nearer to the servers.
+        // At the same place, the gateway is nearer to the servers.
         let between: Vec<Between> = gateway
             .iter()
             .zip(at)
@@ -88,7 +88,8 @@ impl Topology {
             .chain(ad_hoc)
             .collect();
         let mut links = Vec::new();
-        // Downlinks from the last to the first, so that each knows where it leads; uplinks the other way round.
+        // Downlinks are added from the last to the first, so that each next hop is known. Uplinks are added in the
+        // other order.
         let mut to = Hop::Switch(clients);
         for (number, hop) in scenario.path.iter().enumerate().rev() {
             let seed = link_seed(scenario, number, 0);
@@ -132,12 +133,12 @@ impl Topology {
         })
     }
 
-    /// From now on links do nothing wrong.
+    /// Replaces all links by links without faults.
     pub(crate) fn heal(&mut self, scenario: &Scenario) -> Result<(), ScenarioError> {
         let down = scenario.path.iter().map(|link| &link.down);
         let up = scenario.path.iter().map(|link| &link.up);
         for (link, config) in self.links.iter().zip(down.chain(up)) {
-            // Steps of rate and delay go on where they were.
+            // The epoch is the same, so steps of rate and delay continue.
             let healed = Link::new(heal(config), 0, Instant::ZERO)
                 .map_err(|error| ScenarioError::Link(link.name.clone(), error))?;
             *self.network.link_mut(link.id) = healed;
@@ -153,9 +154,9 @@ impl Topology {
         Ok(())
     }
 
-    /// Adds the two hosts of a flow; `key` is that of the packets from server to client.
+    /// Adds the two hosts of a flow. `key` is the key of packets from server to client in the first connection.
     ///
-    /// They have so many connections, each with the client's port after that of the one before.
+    /// Each further connection has the next port of the client.
     pub(crate) fn add_pair(
         &mut self,
         key: FlowKey,
@@ -174,8 +175,8 @@ impl Topology {
     }
 }
 
-/// The packets from server to client of connection number `connection`, the first of `count` that belong to flow number
-/// `flow`.
+/// Returns the key of packets from server to client in connection `connection`. It is the first of `count` connections
+/// of flow `flow`.
 pub(crate) fn key(
     ipv6: bool,
     client: u8,
@@ -198,7 +199,8 @@ pub(crate) fn key(
     Ok(FlowKey::new(src, SocketAddr::new(address(2, client), client_port)))
 }
 
-/// The number of a packet's transfer among all of its scenario, in the order of flows; each has a client's port of its own.
+/// Returns the number of a packet's transfer among all transfers of its scenario, in the order of flows. Each transfer
+/// has its own port of the client.
 pub fn transfer_of(key: &FlowKey) -> Option<usize> {
     let client_port = key.src.port().max(key.dst.port());
     client_port.checked_sub(CLIENT_PORTS).map(usize::from)
@@ -213,7 +215,7 @@ const SERVER_PORTS_MAX: u16 = 5_000;
 const CLIENT_PORTS: u16 = 15_000;
 const CONNECTIONS_MAX: usize = 50_000;
 
-/// Of a direction of a link of the path: 0 is down, 1 up.
+/// Seed of one direction of a link of the path. `direction` 0 is down, 1 is up.
 fn link_seed(scenario: &Scenario, number: usize, direction: usize) -> u64 {
     let name = || format!("{}_{}", scenario.path[number].name, ["down", "up"][direction]);
     let given = scenario.link_seeds.get(number).map(|seeds| seeds[direction]);
@@ -242,7 +244,8 @@ fn path_delay(
     gateway_at: Option<usize>,
 ) -> Result<PathDelay, ScenarioError> {
     let last = hops.checked_sub(1).and_then(|last| links.get(last)).ok_or(ScenarioError::NoPath)?;
-    // Where packets wait between the first link and the last one, all of that counts, propagation there included.
+    // If packets wait at links between the first and the last one, the delay includes these links and their
+    // propagation.
     let waits = |link: &NamedLink| !network.link(link.id).is_instant();
     let hops_wait = links[..hops].iter().skip(1).rev().skip(1).any(waits);
     let Some(at) = gateway_at.or(hops_wait.then_some(1)) else {
@@ -257,7 +260,8 @@ fn path_delay(
     Ok(PathDelay::Probe(probe))
 }
 
-/// Downlinks come first, from the servers on, then uplinks in the same order.
+/// Watches the first and the last link of each direction. In `links`, downlinks come first, then uplinks; both from the
+/// servers on.
 fn add_checker(network: &mut Network<SimNode>, links: &[NamedLink], scenario: &Scenario) -> Checker {
     let checker = Checker::default();
     let hops = scenario.path.len();
@@ -307,7 +311,7 @@ fn add_ad_hoc(
     Ok(Between { links_before: at.links_before, node, ports: (PortId(server), PortId(client)) })
 }
 
-/// The flows' shares and bypasses, before the rules that the configuration has.
+/// Puts the flows' shares and bypasses before the rules of the configuration.
 fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
     let mut config = config.clone();
     let plain = ShareConfig::default();
@@ -322,7 +326,7 @@ fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
     config
 }
 
-/// Notes what a gateway tells.
+/// Logs the gateway's events.
 struct Listener(Arc<Mutex<GatewayLog>>);
 
 impl Observer for Listener {

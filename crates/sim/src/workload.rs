@@ -1,20 +1,20 @@
-//! What applications send and how they read: small state machines that know no TCP.
+//! Applications: what they send and how they read. They are small state machines without TCP.
 
 use paceline_path::random::Random;
 use paceline_wire::{Duration, Instant, Rate};
 
-/// What the sending application of one connection does.
+/// The sending application of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// Data without end.
     Bulk,
-    /// So many bytes, then it closes.
+    /// A number of bytes, then it closes.
     Bytes(u64),
-    /// Data without end for a while, then nothing for a while, and so on.
+    /// Data without end for a while, then a pause, in turns.
     OnOff {
-        /// How long it sends.
+        /// Length of a sending phase.
         on: Duration,
-        /// How long it does not.
+        /// Length of a pause.
         off: Duration,
     },
 }
@@ -27,16 +27,16 @@ pub enum Reader {
     Eager,
     /// Not faster than this, every 10 ms.
     Paced(Rate),
-    /// At once, but not at all in a stretch of the run.
+    /// At once, but not at all during one part of the run.
     Paused {
-        /// Since the start of the run.
+        /// Start of the pause, since the start of the run.
         from: Instant,
-        /// The end of it.
+        /// End of the pause.
         to: Instant,
     },
 }
 
-/// A size that is drawn for each transfer, evenly on a logarithmic scale; both ends included.
+/// Range of sizes. A size is drawn for each transfer, evenly on a logarithmic scale. Both ends are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeRange {
     /// The smallest, bytes.
@@ -45,7 +45,7 @@ pub struct SizeRange {
     pub max: u64,
 }
 
-/// The sending application of one connection at work.
+/// The state of a sending application.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     workload: Workload,
@@ -53,11 +53,11 @@ pub struct Source {
     written: u64,
 }
 
-/// The receiving application of one connection at work.
+/// The state of a receiving application.
 #[derive(Clone, Copy, Debug)]
 pub struct Sink {
     reader: Reader,
-    /// Of a paced reader: until when its rate has been used up.
+    /// A paced reader has used up its rate until this time.
     paid_until: Instant,
     /// Bytes read.
     pub read: u64,
@@ -67,27 +67,27 @@ pub struct Sink {
 const READ_INTERVAL: Duration = Duration::from_millis(10);
 
 impl SizeRange {
-    /// Always the same.
+    /// A range with one size.
     pub const fn exactly(bytes: u64) -> Self {
         SizeRange { min: bytes, max: bytes }
     }
 
-    /// Draws one.
+    /// Draws a size.
     pub fn draw(self, random: &mut Random) -> u64 {
         let (min, max) = (self.min.max(1) as f64, self.max.max(1) as f64);
-        // `unit` is drawn whatever the range, so that a range does not move the draws after it.
+        // `unit` is drawn for every range. So the range does not change later draws.
         let share = random.unit();
         if self.min >= self.max { self.min } else { (min * (max / min).powf(share)).round() as u64 }
     }
 }
 
 impl Source {
-    /// Begins at `started`.
+    /// A source that begins at `started`.
     pub fn new(workload: Workload, started: Instant) -> Self {
         Source { workload, started, written: 0 }
     }
 
-    /// Bytes that it wants to write at `now`.
+    /// Bytes that the application wants to write at `now`.
     pub fn wants(&self, now: Instant) -> u64 {
         match self.workload {
             Workload::Bulk => u64::MAX,
@@ -102,12 +102,12 @@ impl Source {
         }
     }
 
-    /// So many bytes were taken.
+    /// Notes that the connection took this many bytes.
     pub fn wrote(&mut self, bytes: u64) {
         self.written += bytes;
     }
 
-    /// It wants no more, and closes.
+    /// Stops writing and closes.
     pub fn stop(&mut self) {
         self.workload = Workload::Bytes(self.written);
     }
@@ -117,12 +117,12 @@ impl Source {
         self.written
     }
 
-    /// Whether it closes.
+    /// True if the application closes.
     pub fn is_over(&self) -> bool {
         matches!(self.workload, Workload::Bytes(bytes) if self.written >= bytes)
     }
 
-    /// When it wants something that it does not want at `now`.
+    /// Next time at which the application wants to write, if it does not want to at `now`.
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let Workload::OnOff { on, off } = self.workload else { return None };
         let phase = self.phase(now);
@@ -138,12 +138,12 @@ impl Source {
 }
 
 impl Sink {
-    /// Begins at `started`.
+    /// A sink that begins at `started`.
     pub fn new(reader: Reader, started: Instant) -> Self {
         Sink { reader, paid_until: started, read: 0 }
     }
 
-    /// Bytes that it would read at `now` if there were as many.
+    /// Bytes that the application would read at `now`, if there were enough.
     pub fn wants(&self, now: Instant) -> u64 {
         match self.reader {
             Reader::Eager => u64::MAX,
@@ -155,14 +155,14 @@ impl Sink {
                 }
             }
             Reader::Paced(rate) => {
-                // What it did not read in time it may read later, but not more than one interval's worth at once.
+                // Unused rate is kept for one interval only.
                 let since = now.saturating_since(self.paid_until).as_nanos().min(READ_INTERVAL.as_nanos());
                 rate.bytes_in(Duration::from_nanos(since))
             }
         }
     }
 
-    /// So many bytes were read at `now`.
+    /// Notes that this many bytes were read at `now`.
     pub fn took(&mut self, now: Instant, bytes: u64) {
         self.read += bytes;
         if let Reader::Paced(rate) = self.reader {
@@ -171,7 +171,7 @@ impl Sink {
         }
     }
 
-    /// When it would read what it does not read at `now`.
+    /// Next time at which the application would read more than at `now`.
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         match self.reader {
             Reader::Eager => None,
@@ -221,7 +221,7 @@ mod tests {
             now = sink.next_change(now).unwrap();
         }
         assert!((990_000..=1_000_000).contains(&sink.read), "{}", sink.read);
-        // After a second without data it has not a second's worth to spend.
+        // A second without data does not save a second's worth of bytes.
         assert_eq!(sink.wants(now + ms(1_000)), 10_000);
     }
 

@@ -1,4 +1,4 @@
-//! ABC: its router and its sender together, and what each does with those who do not know it.
+//! ABC: its router and sender together, and each of them with flows or routers that do not know ABC.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ use kit::checked;
 
 use CongestionName::{Abc, Cubic};
 
-/// The published set-up: 100 ms, 250 packets. Flows start ten seconds after each other.
+/// The published set-up: 100 ms, 250 packets. Flows start ten seconds apart.
 fn transfer(rate: &RateProcess, aqm: Aqm, flows: &[CongestionName]) -> RunResult {
     let delay = Delay::Constant(Duration::from_millis(50));
     let down = LinkConfig {
@@ -59,7 +59,7 @@ fn steady(mbps: f64) -> RateProcess {
     RateProcess::Constant(Rate::from_mbps(mbps))
 }
 
-/// Eta is 0.98 of the link, and the wait is that of the threshold at most.
+/// Eta is 0.98 of the link. The wait is at most that of the threshold.
 #[test]
 fn a_steady_link_is_filled_without_a_queue() {
     for mbps in [5.0, 20.0, 50.0] {
@@ -71,8 +71,8 @@ fn a_steady_link_is_filled_without_a_queue() {
     }
 }
 
-/// Additive increase (Eq. (3)) gives a flow that comes late its share in time: it begins with 10 packets beside 166, and marks alone would
-/// leave it there.
+/// Additive increase (Eq. (3)) gives a late flow its share in time. The flow begins with 10 packets beside 166. Marks
+/// alone would leave it there.
 #[test]
 fn a_second_flow_gains_on_the_first() {
     let result = transfer(&steady(20.0), abc(), &[Abc, Abc]);
@@ -93,7 +93,7 @@ fn steps_are_followed() {
     assert!(abc_share > codel_share, "{abc_share} {codel_share}");
 }
 
-/// The paper's claim, on links of ours: half as much again as CUBIC with CoDel has, at delays of the same kind.
+/// The paper's claim, on our links: half as much again as CUBIC with CoDel, at similar delays.
 #[test]
 fn on_mobile_links_it_has_more_than_cubic_with_codel() {
     for seed in 1..=3 {
@@ -111,7 +111,7 @@ fn on_mobile_links_it_has_more_than_cubic_with_codel() {
     }
 }
 
-/// A sender of ABC behind a router that knows nothing of it is CUBIC, and CUBIC behind ABC's router meets a plain queue.
+/// An ABC sender behind a router without ABC behaves like CUBIC. CUBIC behind an ABC router meets a plain queue.
 #[test]
 fn who_does_not_know_it_is_left_alone() {
     let plain = transfer(&steady(10.0), Aqm::DropTail, &[Cubic]);

@@ -1,4 +1,5 @@
-//! `auto` beside passing a flow through and beside the fixed profiles, on a few small cells; `paceline profiles` has all of them.
+//! `auto` on a few small cells, compared with a passed flow and with the fixed profiles. `paceline profiles` has all
+//! cells.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,11 +21,11 @@ struct Cell {
     up_mbps: f64,
     loss_percent: f64,
     size: Option<u64>,
-    /// Segments, offered whole from the start; without, a buffer that Linux opens as data comes.
+    /// Window in segments, offered whole from the start. `None` is a buffer that Linux opens as data comes.
     window: Option<u32>,
     read_mbps: Option<f64>,
     seconds: u64,
-    /// Of the server.
+    /// Congestion control of the server.
     congestion: CongestionName,
 }
 
@@ -39,7 +40,7 @@ const PLAIN: Cell = Cell {
     congestion: CongestionName::Cubic,
 };
 
-/// What a cell yields.
+/// Results of a cell.
 #[derive(Debug)]
 struct Outcome {
     mbps: f64,
@@ -112,7 +113,8 @@ fn simulate(scenario: &Scenario) -> Outcome {
     }
 }
 
-/// Without a gateway, with a transparent one, with `auto` that knows nothing, and with one that has seen the same flow before.
+/// Outcomes without a gateway, with a transparent one, with `auto` without memory, and with `auto` that has seen this
+/// flow.
 fn all(cell: Cell) -> [Outcome; 4] {
     let auto = Profile::Auto.config();
     let first = simulate(&scenario(cell, Some(auto.clone())));
@@ -149,7 +151,7 @@ fn a_varying_link_is_filled_with_a_queue_that_is_far_from_a_full_one() {
     for auto in [first, later] {
         // The bound alone decides, as in the transparent mode.
         assert_eq!((auto.mbps, auto.delay_ms), (transparent.mbps, transparent.delay_ms));
-        // What is less than passing gives is the price of less than half of its wait.
+        // Less goodput than without a gateway is the price of less than half of the delay.
         assert!(auto.mbps >= 0.9 * pass.mbps && auto.delay_ms < 0.5 * pass.delay_ms, "{auto:?} {pass:?}");
     }
 }
@@ -163,7 +165,7 @@ fn acks_on_a_slow_uplink_cost_nothing_and_later_flows_are_sent_by_the_clients_cl
 
 #[test]
 fn a_server_that_does_not_wait_for_acks_is_not_held_back_where_they_are_late() {
-    // Nor for a window that the client opens by its ACKs.
+    // The whole window is offered at once. So the server does not wait for ACKs that open it.
     let cell = Cell {
         up_mbps: 0.05,
         size: Some(1_000_000),
@@ -174,14 +176,15 @@ fn a_server_that_does_not_wait_for_acks_is_not_held_back_where_they_are_late() {
     let [pass, transparent, first, later] = all(cell);
     for auto in [transparent, first, later] {
         assert!(auto.mbps >= 0.95 * pass.mbps, "{auto:?} {pass:?}");
-        // What it sends is not moved from the link into the gateway, split or not.
+        // The server's data does not wait in the gateway instead of at the link, split or not.
         assert!(auto.delay_ms < pass.delay_ms + 60.0, "{auto:?} {pass:?}");
     }
 }
 
 #[test]
 fn what_was_only_late_is_not_sent_again() {
-    // The link stands still for seconds, and then creeps: the answer to a probe tells of one packet, and the next one takes a while.
+    // The link stands still for seconds and then is very slow. The ACK of a probe covers one packet, and the next one
+    // takes a while.
     let down = || {
         let rates = (0..8u64).flat_map(|outage| {
             let at = |s: f64| Duration::from_secs_f64(5.0 * outage as f64 + s);
@@ -191,7 +194,7 @@ fn what_was_only_late_is_not_sent_again() {
         RateProcess::Steps(rates.collect())
     };
     let [_, transparent, _, _] = all(Cell { down, seconds: 40, ..PLAIN });
-    // Ten copies each time, and the probes; a whole queue of them otherwise, hundreds.
+    // Each time there are ten copies, and the probes. Otherwise there would be a whole queue of copies, hundreds.
     assert!(transparent.repeated <= 8 * 25, "{transparent:?}");
 }
 
@@ -202,19 +205,20 @@ fn loss_on_a_long_path_is_repaired_by_a_sender_of_its_own_unless_the_window_is_s
     let [pass, transparent, first, later] = all(long);
     assert!(first.mbps >= pass.mbps && first.split == 0, "{first:?}");
     assert!(later.split == 1 && later.mbps >= transparent.mbps, "{later:?} {transparent:?}");
-    // Where the path is short, or the window, the transparent mode is better, even where one packet in twenty is lost.
+    // On a short path, or with a small window, the transparent mode is better, even if one packet in twenty is lost.
     for cell in [
         Cell { loss_percent: 5.0, window: Some(120), ..PLAIN },
         Cell { loss_percent: 1.0, window: Some(12), ..PLAIN },
     ] {
         let [pass, transparent, first, later] = all(cell);
         assert!(first.mbps >= pass.mbps, "{first:?}");
-        // A rate that begins otherwise meets other losses.
+        // Another rate at the start meets other losses.
         assert!(later.split == 0 && later.mbps >= 0.95 * transparent.mbps, "{later:?} {transparent:?}");
     }
 }
 
-/// It had a seventh: what the schedule sent beyond the window was discarded, and each packet of it took a round trip to repair.
+/// Without this, the flow had a seventh of the goodput. The client discarded what the schedule sent beyond the window,
+/// and each discarded packet took a round trip to repair.
 #[test]
 fn a_slow_reader_without_sack_is_not_sent_more_than_it_has_room_for() {
     let goodput = |gateway| {

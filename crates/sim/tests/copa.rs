@@ -14,7 +14,7 @@ use kit::checked;
 
 use CongestionName::{Copa, Cubic, Vegas};
 
-/// Of a packet of 1,500 bytes.
+/// The payload's share of a packet of 1,500 bytes.
 const PAYLOAD_SHARE: f64 = 1_448.0 / 1_500.0;
 
 /// A link and its buffer, in bandwidth-delay products.
@@ -24,7 +24,7 @@ struct Link {
     buffer: f64,
 }
 
-/// A minute or more of flows, each with its congestion control and the second in which it starts.
+/// Runs flows for `seconds`. Each flow has a congestion control and a start in seconds.
 fn transfer(link: &Link, seconds: u64, flows: &[(CongestionName, u64)]) -> RunResult {
     let delay = Delay::Constant(Duration::from_millis(link.rtt_ms) / 2);
     let bdp = link.mbps * 1e6 / 8.0 * link.rtt_ms as f64 / 1e3;
@@ -52,12 +52,12 @@ fn transfer(link: &Link, seconds: u64, flows: &[(CongestionName, u64)]) -> RunRe
     })
 }
 
-/// Of the link's payload, each flow's.
+/// Each flow's share of the link's payload rate.
 fn shares(link: &Link, result: &RunResult) -> Vec<f64> {
     result.flows.iter().map(|flow| flow.goodput_mbps / (link.mbps * PAYLOAD_SHARE)).collect()
 }
 
-/// 1 / delta are two packets (Eq. (1)); a slow start and an episode of competitive mode may be longer for a while.
+/// 1 / delta is two packets (Eq. (1)). In slow start and in an episode of competitive mode the queue may be longer.
 #[test]
 fn alone_it_fills_the_link_with_some_packets_of_queue() {
     for (mbps, rtt_ms) in [(1.0, 50), (5.0, 50), (20.0, 50), (20.0, 100), (100.0, 40)] {
@@ -82,7 +82,8 @@ fn two_flows_have_a_half_each() {
     }
 }
 
-/// Section 2.2: who keeps the queue full is met in competitive mode. Vegas, which has none, shows what is lost without.
+/// Section 2.2: beside a flow that keeps the queue full, Copa enters competitive mode. Vegas has no such mode and shows
+/// what is lost without it.
 #[test]
 fn beside_cubic_it_competes() {
     for buffer in [1.0, 2.0] {

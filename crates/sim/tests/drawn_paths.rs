@@ -1,4 +1,5 @@
-//! Downloads past a transparent gateway, over paths like those on which the drawn map found them worse off than without.
+//! Downloads through a transparent gateway, over paths like those on which the drawn map found them slower than without
+//! it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,7 +26,7 @@ fn link(mbps: f64, queue_bytes: u64, rtt_ms: f64) -> LinkConfig {
     }
 }
 
-/// A server, the link before the gateway, and what the radio link brings downwards.
+/// A server, the link before the gateway, and the radio link with its faults downwards.
 struct Path {
     congestion: CongestionName,
     wired: LinkConfig,
@@ -53,13 +54,13 @@ impl Path {
         result.flows[0].goodput_mbps
     }
 
-    /// Nobody is worse off.
+    /// The gateway costs no goodput.
     #[track_caller]
     fn gains(&self) {
         self.keeps(1.0);
     }
 
-    /// So much is left of what there is without a gateway.
+    /// At least this share of the goodput without a gateway is left.
     #[track_caller]
     fn keeps(&self, share: f64) {
         for seed in 1..4 {
@@ -70,8 +71,9 @@ impl Path {
     }
 }
 
-/// What the server does not hear of while the radio's losses are repaired it hears of in steps. Told at once it answered by a burst, of which three packets
-/// fit into its buffer: it had .9 of what it has without a gateway.
+/// While the radio's losses are repaired, the server gets no new acknowledgements. Then it gets them in steps. Without
+/// the steps it answered by a burst, of which three packets fit into its buffer. It had .9 of the goodput without a
+/// gateway.
 #[test]
 fn repairs_of_the_radios_losses_cost_the_server_no_burst() {
     let loss = Loss::Independent(Probability::from_ppm(10_000));
@@ -83,8 +85,8 @@ fn repairs_of_the_radios_losses_cost_the_server_no_burst() {
     .gains();
 }
 
-/// What a radio scheduler holds is on the path, and in no queue. A loss test by the shortest round trip left a third of the rate here: .5 to .9 of what
-/// there is without a gateway.
+/// A radio scheduler holds packets on the path, and not in a queue. A loss test by the shortest round trip left a third
+/// of the rate here. The flow had .5 to .9 of the goodput without a gateway.
 #[test]
 fn a_loss_test_over_radio_jitter_leaves_the_rate() {
     let loss = Loss::Independent(Probability::from_ppm(420));
@@ -97,8 +99,9 @@ fn a_loss_test_over_radio_jitter_leaves_the_rate() {
     .gains();
 }
 
-/// Until a late packet has arrived the server hears nothing, and then of all that came meanwhile. Neither that nor what came during the steps may be a burst:
-/// these paths had .5 and .27 of what there is without a gateway.
+/// Until a late packet has arrived, the server gets no new acknowledgements. Then it gets those of all packets since.
+/// Neither these nor the ACKs that come during the steps may cause a burst. When they did, the two paths had .5 and .27
+/// of the goodput without a gateway.
 #[test]
 fn packets_that_arrive_late_cost_the_server_no_burst() {
     let reorder = |ppm, micros| {
@@ -118,8 +121,9 @@ fn packets_that_arrive_late_cost_the_server_no_burst() {
     narrow.keeps(0.55);
 }
 
-/// How long a link stood still is no part of a round trip. With such round trips the timeout behind the standstill was as long, and a burst that a short
-/// buffer lost cost seven more seconds: half of what there is without a gateway.
+/// The time in which a link stands still is no part of a round trip. When it counted, the timeout after the standstill
+/// was as long as those round trips. A burst, lost in a short buffer, then cost seven more seconds. Goodput was half of
+/// that without a gateway.
 #[test]
 fn a_standstill_is_no_part_of_a_round_trip() {
     let periodic = PeriodicOutage {
@@ -137,8 +141,8 @@ fn a_standstill_is_no_part_of_a_round_trip() {
     .keeps(0.7);
 }
 
-/// What a limit lets on its way over a path that has become longer is not what the link carries. It was taken for that, for two seconds and more, and BBR had .82
-/// of what it has without a gateway.
+/// On a path that has become longer, a limit decides how much is in flight. This is not what the link carries. When it
+/// was taken for that, for two seconds and more, BBR had .82 of the goodput without a gateway.
 #[test]
 fn a_hand_over_to_a_longer_path_costs_bbr_a_second() {
     let step = |at: u64, rtt_ms: u64| DelayStep {

@@ -1,4 +1,4 @@
-//! ECN across a gateway: in transparent mode it is between the ends, in split mode there is none.
+//! ECN across a gateway: in transparent mode the two ends use it, in split mode nobody does.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -27,7 +27,7 @@ fn marking(mbps: f64, ms: u64) -> LinkConfig {
     LinkConfig { aqm: Aqm::Codel(CodelConfig { ecn: true, ..CodelConfig::default() }), ..link(mbps, ms) }
 }
 
-/// 20 s over two links with a gateway between them; both ends know ECN.
+/// 20 s over two links with a gateway between them. Both ends know ECN.
 fn transfer(
     mode: Option<FlowMode>,
     direction: Direction,
@@ -60,7 +60,7 @@ fn dropped_early(link: &LinkResult) -> u64 {
     link.drops_by_cause.get("aqm").copied().unwrap_or(0)
 }
 
-/// The bottleneck stands before the gateway or behind it, towards the client or towards the server.
+/// The bottleneck is before the gateway or behind it, towards the client or towards the server.
 #[test]
 fn marks_and_echoes_pass_a_transparent_gateway() {
     let fast = || link(100.0, 10);
@@ -78,16 +78,16 @@ fn marks_and_echoes_pass_a_transparent_gateway() {
             let what = format!("{name}, gateway {gateway}: {flow:?} {link:?}");
             assert_eq!((link.drops, flow.retransmitted_segments), (0, 0), "{what}");
             assert!(flow.goodput_mbps > 8.5, "{what}");
-            // The gateway's own bound leaves nothing to be marked on the link that it holds.
+            // On the link that the gateway limits, its bound leaves nothing to mark.
             let held = gateway && name == "radio_down";
             assert!(held || link.marks > 3, "{what}");
-            // Without an answer the queue would be 1.6 s long.
+            // Without an answer to the marks, the queue would be 1.6 s long.
             assert!(link.queue_delay_ms.p95.unwrap() < 60.0, "{what}");
         }
     }
 }
 
-/// Either end asks for ECN, and neither is told that the other does.
+/// Each end asks for ECN. The gateway does not tell it that the other end asks, too.
 #[test]
 fn a_split_gateway_agrees_to_nothing() {
     let fast = || link(100.0, 10);
@@ -103,7 +103,7 @@ fn a_split_gateway_agrees_to_nothing() {
             assert_eq!(marks, 0, "{name}: {:?}", result.links);
             assert!(result.flows[0].goodput_mbps > 8.0, "{name}: {:?}", result.flows);
             let early: u64 = result.links.values().map(dropped_early).sum();
-            // Where the gateway itself holds the queue, CoDel has nothing to do.
+            // If the gateway itself holds the queue, CoDel has nothing to do.
             let held = direction == Direction::Down && name == "radio";
             assert!(held || early > 0, "{name}: {:?}", result.links);
         }

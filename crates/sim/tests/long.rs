@@ -1,8 +1,10 @@
-//! Downloads of a thousand seconds over a steady link: what the first minute had, the rest has.
+//! Downloads of a thousand seconds over a steady link. They must stay as fast as in the first minute.
 //!
-//! A seed draws a profile of the gateway, a sender, a receiver and a link. A failure prints its seed:
-//! `LONG_SEED=n cargo test --release -p paceline-sim --test long swarm` replays it, and `make long LONG_FROM=n LONG_RUNS=m` goes on from any seed.
-//! The paths of the scenarios `blackout` and `steps` are run for each profile over 1,500 s with `LONG_ALL=1`, and for some of them in any case.
+//! A seed draws a profile of the gateway, a sender, a receiver and a link. A failure prints its seed.
+//! `LONG_SEED=n cargo test --release -p paceline-sim --test long swarm` replays it. `make long LONG_FROM=n LONG_RUNS=m`
+//! goes on from any seed. The path of the scenario `blackout` runs over 1,500 s for the profile `thesis`, with losses
+//! and the sender of `steps`. With `LONG_ALL=1` it runs for nearly all profiles, with both senders, with and without
+//! losses.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,22 +19,29 @@ use paceline_sim::{Watch, run_watched};
 use paceline_tcp::{Config, Status};
 use paceline_wire::{Duration, Instant};
 
-/// Of one `make test`.
+/// Seeds of one `make test`.
 const RUNS: u64 = 6;
-/// Failed once. What lay behind a hole of a client without SACK was counted when its duplicate ACKs came, and again with the cumulative ACK (100324), or
-/// only with that (100125, split). Half of what left were copies of the server's, of what was acknowledged by ACKs that modulation held (100071).
-/// A profile of the text passed for a trial (100017). A server's go-back was answered by more D-SACKs than were expected, the rest were taken for needless
-/// repairs, and the gateway repaired no more (200548). A drain waited for a round trip that nothing measured (1000716).
+/// Seeds that failed once, and why:
+///
+/// - 100324: a client without SACK had data behind a hole. It counted with the duplicate ACKs, and again with the
+///   cumulative ACK.
+/// - 100125, split: such data counted only with the cumulative ACK.
+/// - 100071: half of the packets that left were copies by the server. Modulation held the ACKs of their data.
+/// - 100017: a profile of the text passed for a trial.
+/// - 200548: a server's go-back was answered by more D-SACKs than expected. The gateway took the rest for needless
+///   repairs and repaired no more.
+/// - 1000716: a drain waited for a round trip that nothing measured.
 const FAILED: [u64; 6] = [100_017, 100_071, 100_125, 100_324, 200_548, 1_000_716];
-/// What the rest is compared with.
+/// End of the first minute, with which the rest is compared.
 const FIRST: Instant = Instant::from_nanos(60_000_000_000);
-/// The share of the first minute's rate that the rest has at least.
+/// Share of the first minute's rate that the rest must have.
 const KEPT: f64 = 0.95;
-/// Without a byte for the application: a second, or so many round trips where they are longer. Our choice: a hole, its repair lost, and a timeout.
+/// Longest time without a byte for the application: a second, or this many round trips if they are longer. Our choice:
+/// a hole, its lost repair, and a timeout.
 const STANDSTILL_MS: f64 = 1_000.0;
 const STANDSTILL_RTTS: f64 = 4.0;
-/// What may wait where the gateway bounds it, in 95 of 100 packets: so long, or so many packets where the link is slow. Our choice: ten times the
-/// targets of bound and gateway together (8 and 20 ms), and a sender's first window twice.
+/// Longest wait of 95 of 100 packets where the gateway bounds it: this time, or this many packets if the link is slow.
+/// Our choice: ten times the targets of bound and gateway together (8 and 20 ms), and a sender's first window twice.
 const DELAY_MAX_MS: f64 = 280.0;
 const PACKETS_MAX: f64 = 20.0;
 
@@ -44,13 +53,14 @@ fn swarm() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// What the text's own path has to keep, of all but the profiles that leave repairs to the server.
+/// Share of the first minute's rate that the text's own path must keep, unless the profile leaves repairs to the
+/// server.
 const KEPT_OF_TEXT: f64 = 0.97;
 
 #[test]
 fn the_path_of_the_text() {
     let all = std::env::var("LONG_ALL").is_ok();
-    // `window` has nothing that keeps the client from discarding, and `drwa` is no part of the text's path.
+    // With `window`, nothing keeps the client from discarding. `drwa` does not belong to the text's path.
     for profile in profiles().filter(|profile| !matches!(profile, Profile::Window | Profile::Drwa)) {
         for (steps, lossy) in [(false, false), (false, true), (true, false), (true, true)] {
             if !(all || profile == Profile::Thesis && steps && lossy) {
@@ -62,15 +72,17 @@ fn the_path_of_the_text() {
             let kept = read.rest_mbps() >= KEPT_OF_TEXT * read.first_mbps()
                 && read.standstill < Duration::from_secs(1);
             println!("{profile:?}, steps {steps}, loss {lossy}: {read}, kept {kept}");
-            // Ten megabytes wait in the gateway, so the server's shortest round trip is seconds. What it sends again is acknowledged sooner, and
-            // without timestamps it takes that for an answer to the first copy (Linux: tcp_rack_advance) and waits for its timeout.
+            // Ten megabytes wait in the gateway, so the server's shortest round trip takes seconds. Its retransmissions
+            // are acknowledged sooner. Without timestamps, it takes such an ACK for one of the first copy (Linux:
+            // tcp_rack_advance) and waits for its timeout.
             assert!(kept || (lossy && !repairs(profile)), "{profile:?}, steps {steps}, loss {lossy}: {read}");
         }
     }
 }
 
-/// Many holes in one window of a client without SACK. What lies behind a hole has long been there when its repair is acknowledged, so it tells of no round
-/// trip; and what is acknowledged with it is no sign that the rest is not lost. The gateway once stood still here (seed 68).
+/// Many holes in one window of a client without SACK. Data behind a hole arrived long before the hole's repair is
+/// acknowledged, so it gives no round trip. Data acknowledged with the repair is no sign that the rest is not lost. The
+/// gateway once stood still here (seed 68).
 #[test]
 fn a_client_without_sack_is_served_before_a_short_buffer() {
     let goodput = |passing: bool| {
@@ -89,11 +101,12 @@ fn a_client_without_sack_is_served_before_a_short_buffer() {
     };
     let (passing, with) = (goodput(true), goodput(false));
     println!("{with} bytes with the gateway, {passing} without");
-    // It had a seventieth of them, and half as long as what lies behind a hole counted twice.
+    // It once had a seventieth of these bytes, and half of them while data behind a hole counted twice.
     assert!(with >= passing, "{with} of {passing} bytes");
 }
 
-/// Why the text's profile is not judged with such senders: its RTT modulation only ever makes the round trip longer (Eq. 17), which they take for a queue.
+/// The reason why the text's profile is not judged with such senders. Its RTT modulation can only make the round trip
+/// longer (Eq. 17), and they take this for a queue.
 #[test]
 fn a_sender_that_measures_delay_gives_way_to_the_modulation_of_the_text() {
     let kept = |modulated: bool| {
@@ -121,7 +134,7 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// The invariants that a drawn run breaks.
+/// Returns the invariants that a drawn run breaks.
 fn fault(seed: u64) -> Option<String> {
     let drawn = draw(seed);
     let mut read = Progress::default();
@@ -144,7 +157,8 @@ fn faults(drawn: &Drawn, result: &RunResult, read: &Progress) -> Vec<String> {
             faults.push(fault.into());
         }
     };
-    // Where the server repairs, its timers decide how long the client waits; behind `window` the client discards what it cannot hold.
+    // If the server repairs, its timers decide how long the client waits. With `window`, the client discards what it
+    // cannot hold.
     let repairs = repairs(drawn.profile) && !drawn.has_a_hole_a_round_trip();
     let judged =
         !drawn.gives_way_to_modulation() && (repairs || !drawn.lossy && drawn.profile != Profile::Window);
@@ -156,12 +170,12 @@ fn faults(drawn: &Drawn, result: &RunResult, read: &Progress) -> Vec<String> {
     faults
 }
 
-/// What the application has read.
+/// Progress of the reading application.
 #[derive(Default)]
 struct Progress {
     now: Instant,
     bytes: u64,
-    /// When it came to that.
+    /// Time at which `bytes` was reached.
     since: Instant,
     of_first: u64,
     standstill: Duration,

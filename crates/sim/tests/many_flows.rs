@@ -1,5 +1,5 @@
-//! Ten thousand flows share a gateway's memory (Section 9.1 of the thesis leaves the size of the virtual window open): windows
-//! that follow each flow's rate against the 10 MB each of the thesis.
+//! Ten thousand flows share a gateway's memory. Windows that follow each flow's rate are compared with the thesis's 10
+//! MB for each flow. Section 9.1 of the thesis leaves the size of the virtual window open.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
@@ -11,12 +11,13 @@ use paceline_sim::run;
 use paceline_sim::scenario::{Flow, GatewayAt, PathLink, Scenario};
 use paceline_wire::{Duration, Rate};
 
-/// `MANY_FLOWS=10000` makes it the whole ten thousand.
+/// Number of flows. `MANY_FLOWS=10000` sets it to ten thousand.
 const FLOWS: u32 = 300;
 /// Memory for ten thousand flows.
 const POOL_BYTES: usize = 1 << 30;
 
-/// Downloads of one subscriber over a link that has 100 kbit/s for each of them; 40 ms from server to gateway, 60 ms from there.
+/// Downloads of one subscriber. The link has 100 kbit/s for each. The round trip is 40 ms from server to gateway, and
+/// 60 ms from there to the client.
 fn downloads(flows: u32, mode: VirtualWindowMode, max_bytes: u64, pool: usize) -> RunResult {
     let rate = Rate::from_mbps(0.1 * f64::from(flows));
     let link = |ms, mbps: Option<Rate>| {
@@ -35,7 +36,7 @@ fn downloads(flows: u32, mode: VirtualWindowMode, max_bytes: u64, pool: usize) -
     config.limits.max_buffer_bytes = pool;
     let download = Flow { count: flows, interval: Duration::from_millis(1), ..Flow::default() };
     run(&Scenario {
-        // Long enough that the start, in which all begin at once, does not decide.
+        // Long enough that the common start does not decide the result.
         duration: Duration::from_secs(120),
         path: vec![path_link("wired", 20, None), path_link("radio", 30, Some(rate))],
         gateway: Some(GatewayAt { links_before: 1, config }),
@@ -63,7 +64,7 @@ fn many_flows_fit_in_a_gibibyte_and_lose_no_throughput() {
     assert!(sized.1 <= pool, "{} of {pool} bytes", sized.1);
     let sum = |bytes: &[u64]| bytes.iter().sum::<u64>() as f64;
     assert!(sum(&sized.0) >= 0.98 * sum(&fixed.0));
-    // From the slowest to the fastest.
+    // Compares the flows from the slowest to the fastest.
     for (ours, theirs) in sized.0.iter().zip(&fixed.0) {
         assert!(*ours as f64 >= 0.9 * *theirs as f64, "{ours} bytes, {theirs} with 10 MB each");
     }

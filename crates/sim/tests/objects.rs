@@ -1,4 +1,5 @@
-//! A short transfer is no later through the gateway than without it, on whatever path: slow start must not meet a limit of the gateway.
+//! A short transfer is no slower through the gateway than without it, on any path. Slow start must not meet a limit of
+//! the gateway.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +11,7 @@ use paceline_sim::scenario::{Flow, GatewayAt, Load, PathLink, Scenario, TcpFlow,
 use paceline_sim::workload::SizeRange;
 use paceline_wire::{Duration, Rate};
 
-/// A path: Mbit/s of the radio link, round trips of the wired part and of the radio link in ms.
+/// A path: rate of the radio link in Mbit/s, round trips of the wired part and of the radio link in ms.
 type Path = (f64, u64, u64);
 
 const PATHS: [Path; 6] =

@@ -1,4 +1,4 @@
-//! QUIC and other datagrams beside TCP, through a gateway: each has its share, whoever sends more.
+//! QUIC and other datagrams beside TCP, through a gateway. Each has its share, no matter who sends more.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
@@ -10,7 +10,7 @@ use paceline_sim::run;
 use paceline_sim::scenario::{Flow, GatewayAt, PathLink, Scenario, Transport};
 use paceline_wire::{Duration, Rate};
 
-/// A radio link of 10 Mbit/s and 40 ms with a deep queue; TCP of one client, and its datagrams at these rates.
+/// A radio link of 10 Mbit/s and 40 ms with a deep queue. One client has TCP downloads, and datagrams at these rates.
 fn beside(tcp: u32, datagrams: &[(f64, u32)], other: OtherMode) -> RunResult {
     let link = |name: &str, rate: RateProcess, ms| {
         let down = LinkConfig {
@@ -26,7 +26,8 @@ fn beside(tcp: u32, datagrams: &[(f64, u32)], other: OtherMode) -> RunResult {
     config.sharing.other = other;
     let udp = |&(mbps, ip_bytes): &(f64, u32)| Flow {
         direction: Direction::Down,
-        // A flood of twice the link, there before TCP, that never gives way, would let no connection open.
+        // Datagrams start after TCP. A flood of twice the link's rate that never gives way would let no connection
+        // open.
         start: Duration::from_secs(2),
         transport: Transport::Udp { rate: Rate::from_mbps(mbps), ip_bytes },
         ..Flow::default()
@@ -46,7 +47,7 @@ fn beside(tcp: u32, datagrams: &[(f64, u32)], other: OtherMode) -> RunResult {
     .unwrap()
 }
 
-/// Mbit/s of each.
+/// Goodput of each flow in Mbit/s.
 fn goodputs(result: &RunResult) -> Vec<f64> {
     assert!(result.findings.is_empty(), "{:?}", result.findings);
     result.flows.iter().map(|flow| flow.goodput_mbps).collect()
@@ -81,7 +82,7 @@ fn a_call_beside_a_download_loses_nothing_and_hardly_waits() {
     let result = beside(3, &[(0.08, 200)], OtherMode::Shared);
     let shares = goodputs(&result);
     println!("{shares:?}");
-    // 172 of 200 bytes are payload; what is on its way at the end has not come.
+    // 172 of 200 bytes are payload. Packets in flight at the end have not arrived.
     assert!(shares[3] >= 0.08 * 172.0 / 200.0 * 0.985, "{}", shares[3]);
     let counters = result.gateway.unwrap().counters;
     assert!(counters.other_dropped == 0 && counters.other_queued <= 5, "{} waited", counters.other_queued);

@@ -1,4 +1,4 @@
-//! Split flows: a server with CUBIC, a gateway that sends with an algorithm of its own, a client whose window is small.
+//! Split flows: a server with CUBIC, a gateway with its own sending algorithm, a client with a small window.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ use paceline_wire::{Duration, Rate};
 const MBPS: f64 = 20.0;
 const RADIO_RTT_MS: u64 = 100;
 const SEGMENT_BYTES: u32 = 1_448;
-/// 20 Mbit/s for 100 ms, in segments.
+/// Bytes of 20 Mbit/s in 100 ms, in segments.
 const BDP: u32 = 167;
 const BUFFER: ReceiveBuffer = ReceiveBuffer::Auto { initial: 65_536, max: 3_000_000 };
 
@@ -60,7 +60,7 @@ fn scenario(sender: Option<SenderConfig>, window_segments: u32, loss_percent: f6
     }
 }
 
-/// Of what the link could carry of payload; and the 95th percentile of the path's queueing delay in milliseconds.
+/// Share of the link's payload rate, and the 95th percentile of the path's queueing delay in milliseconds.
 fn share(scenario: &Scenario) -> (f64, f64) {
     let result = run(scenario).unwrap();
     assert_eq!(result.findings, Vec::<String>::new());
@@ -75,11 +75,12 @@ fn a_split_flow_fills_a_lossy_link_that_the_server_alone_does_not() {
     let (without, _) = share(&scenario(None, BDP, 0.1));
     println!("{with} of the link and {delay_ms} ms with it, {without} without");
     assert!(with > 0.93 && with > 1.1 * without, "{with} with, {without} without");
-    // The target of the bound, 8 ms, in front of the link, and of the window, 20 ms, in front of the sender.
+    // The bound's target is 8 ms before the link. The window's target is 20 ms before the sender.
     assert!(delay_ms < 30.0, "{delay_ms} ms");
 }
 
-/// 80 ms to the gateway and 80 ms behind it, 20 Mbit/s each way over the radio; `lost_percent` of what goes `direction` is lost in front.
+/// 80 ms to the gateway and 80 ms behind it, and 20 Mbit/s each way over the radio. Before the gateway, `lost_percent`
+/// of the packets in `direction` are lost.
 fn wired_losses(split: bool, direction: Direction, lost_percent: f64) -> Scenario {
     let mut scenario = scenario(split.then(SenderConfig::default), 20 * BDP, 0.0);
     let rtt = Delay::Constant(Duration::from_millis(40));
@@ -105,12 +106,14 @@ fn losses_before_the_gateway_cost_a_split_download_nothing() {
         let (without, _) = share(&wired_losses(false, Direction::Down, lost_percent));
         println!("{lost_percent} %: {with} of the link and {delay_ms} ms with it, {without} without");
         assert!(with >= 0.98 * without, "{lost_percent} %: {with} with, {without} without");
-        // No more than the longest gaps take, two round trips of the wired side, and what a gap longer than that holds back.
+        // At most the delay of the longest gaps: two round trips of the wired side, and the data held back by a longer
+        // gap.
         assert!(delay_ms < 3.0 * 80.0, "{lost_percent} %: {delay_ms} ms");
     }
 }
 
-/// Nothing was measured of a server whose SYN was sent twice (Karn), and which only sends: it was shown the window of a server that is next door.
+/// A server whose SYN was sent twice (Karn) and which only sends gave no measurement. The gateway showed it the window
+/// for a server next door.
 #[test]
 fn a_split_download_whose_syn_was_lost_has_the_link() {
     for timestamps in [true, false] {
@@ -126,7 +129,7 @@ fn a_split_download_whose_syn_was_lost_has_the_link() {
         };
         let (lost, whole) = (of(true), of(false));
         println!("timestamps {timestamps}: {lost} of the link, {whole} if no SYN is lost");
-        // It begins after one second of twenty.
+        // The transfer begins one second later, of twenty.
         assert!(
             lost >= 0.9 * whole,
             "timestamps {timestamps}: {lost} of the link, {whole} if no SYN is lost"
@@ -144,7 +147,8 @@ fn a_split_upload_is_no_slower_than_the_clients_own_sender() {
     }
 }
 
-/// A bulk upload over an uplink with a second of buffer: the gateway acknowledges it, so the window is the gateway's own.
+/// A bulk upload over an uplink with a second of buffer. The gateway acknowledges it, so the window is the gateway's
+/// own.
 #[test]
 fn a_split_upload_keeps_the_modems_buffer_short() {
     let upload = |uploads: QueueBoundMode, mbps: f64| {

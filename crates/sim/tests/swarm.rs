@@ -1,8 +1,8 @@
-//! A seed draws paths, faults, a gateway, algorithms and transfers; then the faults stop, and every transfer must have ended,
-//! whole, with nothing that the checker objects to (safety, then liveness).
+//! A seed draws paths, faults, a gateway, algorithms and transfers. Then the faults stop. Every transfer must end
+//! whole, and the checker must find nothing (safety, then liveness).
 //!
-//! A failure prints its seed: `SWARM_SEED=n cargo test -p paceline-sim --test swarm` replays it, and `SWARM_RUNS=n` draws
-//! more than a test run does, `SWARM_FROM=n` from another seed on.
+//! A failure prints its seed. `SWARM_SEED=n cargo test -p paceline-sim --test swarm` replays it. `SWARM_RUNS=n` draws
+//! more seeds than a test run does. `SWARM_FROM=n` begins with another seed.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -34,9 +34,9 @@ mod covered;
 
 const RUNS: u64 = 100;
 const FAULTS_LAST: Duration = Duration::from_secs(30);
-/// Timeouts may have doubled to two minutes by the time the faults stop, and the slowest link needs two minutes for the
-/// largest transfers. Vegas keeps two segments in flight where the path has become longer: an hour for each of four that follow each
-/// other (seed 120821).
+/// When the faults stop, timeouts may have doubled to two minutes. The slowest link needs two minutes for the largest
+/// transfers. If the path has become longer, Vegas keeps two segments in flight. Each of four sequential transfers then
+/// takes an hour (seed 120821).
 const PATIENCE: Duration = Duration::from_secs(20_000);
 
 #[test]
@@ -70,7 +70,7 @@ fn seeds() -> Range<u64> {
     seeds_of(RUNS)
 }
 
-/// So many, unless the environment says otherwise.
+/// This many seeds, unless the environment says otherwise.
 fn seeds_of(runs: u64) -> Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     match number("SWARM_SEED") {

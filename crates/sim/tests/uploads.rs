@@ -1,4 +1,4 @@
-//! An upload of a CUBIC client past a transparent gateway, to a server far away.
+//! An upload of a CUBIC client through a transparent gateway to a server far away.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -47,8 +47,8 @@ fn goodput_mbps(wired_ms: u64, gateway: Option<GatewayConfig>) -> f64 {
     result.flows[0].goodput_mbps
 }
 
-/// Slow start overflows the uplink. Behind the first hole the window goes on by what the server reports selectively. So nothing is held back that
-/// would leave at once when the hole is filled, and be lost.
+/// Slow start overflows the uplink. Behind the first hole, the window moves on by the server's SACK reports. So no data
+/// is held back. Held data would leave at once when the hole is filled, and be lost.
 #[test]
 fn the_first_recovery_is_not_held_by_the_window() {
     for wired_ms in [165, 170, 175] {

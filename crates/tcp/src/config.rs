@@ -1,4 +1,4 @@
-//! What can be set on a connection.
+//! The configuration of a connection.
 
 use paceline_wire::{Duration, Instant};
 
@@ -32,7 +32,7 @@ named! {
     }
 }
 
-/// Everything that can be set. The default is Linux's, without a limit on buffers that a test would meet.
+/// All settings. The default is Linux's, with limits of buffers that no test reaches.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Config {
     /// Congestion control.
@@ -43,33 +43,33 @@ pub struct Config {
     pub reduction: ReductionName,
     /// New data may go beyond the advertised window during recovery (OR, Section IV).
     pub opportunistic: bool,
-    /// Hack 1 of OR: duplicate ACKs without news by SACK tell that a retransmission was lost.
+    /// Hack 1 of OR: duplicate ACKs without news by SACK indicate that a retransmission was lost.
     pub hack1: bool,
-    /// Hack 1 as printed, without what is ours in it; `hack1` is on with it.
+    /// Hack 1 as printed, without our changes. It includes `hack1`.
     #[serde(default)]
     pub hack1_text: bool,
-    /// Which of our changes the printed Hack 1 has all the same: for experiments that say what each is worth.
+    /// Our changes that the printed Hack 1 has nevertheless. For experiments that show what each is worth.
     #[serde(default)]
     pub hack1_changes: Hack1Changes,
-    /// How much may be outstanding, beside the congestion window.
+    /// The limit of outstanding data, besides the congestion window.
     pub schedule: ScheduleName,
     /// Loss detection.
     pub detection: DetectionName,
-    /// What TCP-NCL remembers and trusts.
+    /// Parameters of TCP-NCL.
     pub ncl: NclConfig,
     /// How the send buffer grows.
     pub send_buffer: SendBufferName,
-    /// Payload bytes it starts with (Linux, second value of `tcp_wmem`).
+    /// Its initial size in bytes of payload (Linux, second value of `tcp_wmem`).
     pub send_buffer_initial: u64,
-    /// The most it grows to (Linux, third value of `tcp_wmem`).
+    /// Its largest size (Linux, third value of `tcp_wmem`).
     pub send_buffer_max: u64,
     /// The receive buffer.
     pub receive_buffer: ReceiveBuffer,
-    /// How much of it is advertised.
+    /// The part of it that is advertised.
     pub receive_window: ReceiveWindowName,
-    /// DRWA's lambda in hundredths: RTT is kept near so many times the shortest.
+    /// DRWA's lambda in hundredths. DRWA keeps the RTT near lambda times the shortest.
     pub drwa_lambda_percent: u32,
-    /// The largest segment to receive, announced in the SYN; options are taken off it (RFC 9293, Section 3.7.1).
+    /// The largest segment to receive, announced in the SYN. Options are subtracted from it (RFC 9293, Section 3.7.1).
     pub mss: u16,
     /// Initial window in packets (RFC 6928).
     pub initial_cwnd: u32,
@@ -85,7 +85,8 @@ pub struct Config {
     pub window_scaling: bool,
     /// Selective acknowledgements (RFC 2018), D-SACK included (RFC 2883).
     pub sack: bool,
-    /// Explicit congestion notification (RFC 3168): asked for in a SYN of its own, agreed to in the answer to one that asks.
+    /// Explicit congestion notification (RFC 3168). The endpoint asks for it in its SYN, and accepts it from a peer's
+    /// SYN.
     #[serde(default)]
     pub ecn: bool,
     /// Nagle's algorithm (RFC 9293, Section 3.7.4).
@@ -100,16 +101,18 @@ pub struct Config {
     pub slow_start_after_idle: bool,
     /// How the retransmission timeout follows the RTT.
     pub rto: RtoName,
-    /// The shortest retransmission timeout, or in Linux's way the least that it lies above SRTT. Linux: 200 ms; RFC 6298 says 1 s.
+    /// The shortest retransmission timeout; in Linux's way, its least margin above SRTT. Linux: 200 ms; RFC 6298 says
+    /// 1 s.
     pub rto_min: Duration,
     /// The clock tick of the host, by which its timers run late (Linux: 1 / HZ).
     #[serde(default = "tick")]
     pub tick: Duration,
-    /// Reductions that D-SACK or timestamps show to be wrong are taken back (RFC 3708, RFC 3522), as Linux does.
+    /// Reductions are undone if D-SACK or timestamps show that they were spurious (RFC 3708, RFC 3522), as in Linux.
     pub undo: bool,
     /// Retransmissions of the same data before the connection is given up (Linux tcp_retries2).
     pub retries: u32,
-    /// So many timeouts in a row do not make the timeout longer (Linux has six for thin streams, tcp_thin_linear_timeouts).
+    /// Number of timeouts in a row that do not lengthen the timeout (Linux has six for thin streams,
+    /// tcp_thin_linear_timeouts).
     #[serde(default)]
     pub linear_timeouts: u32,
     /// Retransmissions of a SYN or SYN-ACK (Linux tcp_syn_retries).
@@ -120,7 +123,7 @@ pub struct Config {
     pub time_wait: Duration,
 }
 
-/// What is ours in Hack 1, one switch each (crates/tcp/src/sender/hack1.rs).
+/// Our changes to Hack 1, one switch each (crates/tcp/src/sender/hack1.rs).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Hack1Changes {
     /// The third duplicate is enough; as printed their number has to exceed DupThresh.
@@ -141,13 +144,14 @@ impl Hack1Changes {
 /// The receive buffer, in bytes of payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ReceiveBuffer {
-    /// Always this much. How it is offered is for the window to say: Linux's opens as data comes, `fixed` is whole from the start.
+    /// Always this size. The receive window decides how it is offered: Linux's opens as data comes, `fixed` is whole
+    /// from the start.
     Fixed(u32),
-    /// As Linux tunes it: twice what the application read in a round trip (tcp_input.c:tcp_rcv_space_adjust).
+    /// Tuned as in Linux: twice the bytes that the application read in a round trip (tcp_input.c:tcp_rcv_space_adjust).
     Auto {
-        /// At first.
+        /// Initial size.
         initial: u32,
-        /// At most.
+        /// Largest size.
         max: u32,
     },
 }
@@ -155,9 +159,9 @@ pub enum ReceiveBuffer {
 /// The clock of a host's timestamps (RFC 7323, Section 5.4). Its offset is drawn for each connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TimestampClock {
-    /// Between two values: 1 ms in Linux, 1 us with its tcp_usec_ts, 4 and 10 ms in kernels before 4.13.
+    /// Time between two values: 1 ms in Linux, 1 us with its tcp_usec_ts, 4 and 10 ms in kernels before 4.13.
     pub tick: Duration,
-    /// By how many billionths it runs fast, or slow when negative.
+    /// Drift in billionths; positive if it runs fast, negative if slow.
     pub drift_ppb: i32,
 }
 
@@ -166,9 +170,9 @@ pub struct TimestampClock {
 pub struct KeepAlive {
     /// Silence before the first probe (Linux tcp_keepalive_time, 2 h).
     pub time: Duration,
-    /// Between probes (Linux tcp_keepalive_intvl, 75 s).
+    /// Time between probes (Linux tcp_keepalive_intvl, 75 s).
     pub interval: Duration,
-    /// How many are sent (Linux tcp_keepalive_probes, 9).
+    /// Number of probes (Linux tcp_keepalive_probes, 9).
     pub probes: u32,
 }
 
@@ -218,13 +222,13 @@ impl Default for Config {
     }
 }
 
-/// That of Linux at 250 Hz, the default of its configuration.
+/// The tick of Linux at 250 Hz, the default of its configuration.
 fn tick() -> Duration {
     Duration::from_millis(4)
 }
 
 impl Config {
-    /// The shortest of the timers that are for losses (Linux TCP_TIMEOUT_MIN: two jiffies).
+    /// The shortest timer for losses (Linux TCP_TIMEOUT_MIN: two jiffies).
     pub(crate) fn timeout_min(&self) -> Duration {
         self.tick * 2
     }
@@ -243,14 +247,14 @@ impl TimestampClock {
         if self.drift_ppb != 0 {
             ns = ns.saturating_add_signed((ns / 1_000) as i64 * i64::from(self.drift_ppb) / 1_000_000);
         }
-        // By a constant where it can be: this is done for every packet.
+        // Divides by a constant if possible, because this is done for every packet.
         match self.tick.as_nanos() {
             1_000_000 => (ns / 1_000_000) as u32,
             _ => self.odd_ticks(ns),
         }
     }
 
-    /// Apart, for the compiler makes one division of the two.
+    /// A separate function, because the compiler would merge the two divisions.
     #[inline(never)]
     fn odd_ticks(&self, ns: u64) -> u32 {
         (ns / self.tick.as_nanos().max(1)) as u32
@@ -264,14 +268,14 @@ impl Default for KeepAlive {
 }
 
 impl ReceiveBuffer {
-    /// At the start.
+    /// The initial size.
     pub fn initial(self) -> u32 {
         match self {
             ReceiveBuffer::Fixed(bytes) | ReceiveBuffer::Auto { initial: bytes, .. } => bytes,
         }
     }
 
-    /// At most.
+    /// The largest size.
     pub fn max(self) -> u32 {
         match self {
             ReceiveBuffer::Fixed(bytes) => bytes,

@@ -1,6 +1,6 @@
 //! Congestion control: how much may be in flight, and how fast.
 //!
-//! Windows are counted in packets of one MSS, as Linux does, so that the algorithms are those of its modules to the digit.
+//! Windows are counted in packets of one MSS, as in Linux. So the algorithms match its modules to the digit.
 
 mod abc;
 mod bbr;
@@ -37,8 +37,8 @@ pub use westwood::Westwood;
 snapshot!(CongestionState of AnyCongestion, CongestionControl: Reno, Cubic, Veno, Westwood, Vegas, Bbr, Rre, Copa, Abc,);
 
 impl CongestionName {
-    /// Those among which seeds choose. Our choice: the list does not grow, because with another one each seed would mean another
-    /// run.
+    /// Algorithms among which seeds choose. Our choice: the list does not grow. With another list each seed would mean
+    /// another run.
     pub const DRAWN: &'static [CongestionName] = &[
         CongestionName::Reno,
         CongestionName::Cubic,
@@ -49,7 +49,7 @@ impl CongestionName {
         CongestionName::Rre,
     ];
 
-    /// A new instance. `hystart` is CUBIC's; `seed` is BBR's, for the phase in which it starts to probe.
+    /// A new instance. `hystart` is for CUBIC. `seed` is for BBR: it draws the phase in which BBR starts to probe.
     pub fn build(self, hystart: HystartName, seed: u64) -> Box<dyn AnyCongestion> {
         match self {
             CongestionName::Reno => Box::new(Reno),

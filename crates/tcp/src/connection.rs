@@ -1,4 +1,4 @@
-//! One TCP connection (RFC 9293): states, and how the halves meet.
+//! One TCP connection (RFC 9293): its states, and how its sender and receiver work together.
 
 mod app;
 mod ecn;
@@ -40,20 +40,20 @@ pub enum State {
     Closing,
     /// The peer closed first; our FIN is not acknowledged.
     LastAck,
-    /// Waits for copies to die out.
+    /// Waits until old segments have left the network.
     TimeWait,
-    /// Over.
+    /// The connection has ended.
     Closed,
 }
 
-/// Why a connection is over.
+/// Why a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum CloseReason {
     /// Both sides have closed.
     Finished,
     /// The peer sent a reset.
     Reset,
-    /// Nobody answered the SYN with anything but a reset.
+    /// The only answer to the SYN was a reset.
     Refused,
     /// The peer did not answer for too long.
     TimedOut,
@@ -61,25 +61,25 @@ pub enum CloseReason {
     Aborted,
 }
 
-/// Where a connection's numbers begin, for one that stands in for another's.
+/// Initial sequence number and timestamp of a connection that stands in for another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Origin {
     /// The initial sequence number.
     pub isn: Seq,
-    /// What its timestamps show now.
+    /// Timestamp value at the time of opening.
     pub tsval: u32,
 }
 
 /// One TCP connection without I/O or clock: packets and time in, packets out.
 ///
-/// Give it what arrives with [`handle_packet`](Self::handle_packet), call [`poll_transmit`](Self::poll_transmit) until it
-/// returns `None`, and call [`handle_timeout`](Self::handle_timeout) at [`poll_timeout`](Self::poll_timeout). Time never
-/// goes backwards. After an application call ([`write`](Self::write), [`read`](Self::read), [`close`](Self::close),
-/// [`abort`](Self::abort)) poll again.
+/// Pass each arriving packet to [`handle_packet`](Self::handle_packet). Call [`poll_transmit`](Self::poll_transmit)
+/// until it returns `None`. Call [`handle_timeout`](Self::handle_timeout) at [`poll_timeout`](Self::poll_timeout). Time
+/// never goes backwards. After an application call ([`write`](Self::write), [`read`](Self::read),
+/// [`close`](Self::close), [`abort`](Self::abort)) poll again.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Connection {
     config: Config,
-    /// The direction in which it sends.
+    /// Addresses and ports of the packets that this end sends.
     key: FlowKey,
     template: HeaderTemplate,
     state: State,
@@ -89,7 +89,7 @@ pub struct Connection {
     queue: SendQueue,
     /// Position of our SYN; the first byte is the next one.
     iss: u64,
-    /// What the handshake settled.
+    /// Options that the handshake negotiated.
     agreed: Agreed,
     handshake: parts::Handshake,
     timers: parts::Timers,
@@ -103,12 +103,12 @@ pub struct Connection {
     echo: parts::Echo,
 }
 
-/// What the two SYNs agreed on.
+/// Options that the two SYNs negotiated.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Agreed {
     timestamps: bool,
     sack: bool,
-    /// By how much the peer's windows are shifted, and ours.
+    /// Window scale shifts of the peer's windows and of ours.
     snd_shift: u8,
     rcv_shift: u8,
     scaling: bool,
@@ -121,23 +121,24 @@ struct Agreed {
 const PIECE_SEGMENTS_MIN: u64 = 8;
 
 impl Connection {
-    /// Opens a connection: the SYN leaves with the next poll. `key` is the direction in which it sends. `seed` makes the
-    /// initial sequence number and the offset of timestamps; nothing else is random.
+    /// Opens a connection. The next poll sends the SYN. `key` has the addresses and ports of the packets that this end
+    /// sends. `seed` determines the initial sequence number and the timestamp offset. Nothing else is random.
     pub fn connect(config: &Config, key: FlowKey, seed: u64, now: Instant) -> Connection {
         Connection::open(config, key, mix(seed), now)
     }
 
-    /// As [`connect`](Self::connect), with numbers of another's choice instead of a seed.
+    /// As [`connect`](Self::connect), with given initial numbers instead of a seed.
     pub fn connect_as(config: &Config, key: FlowKey, origin: Origin, now: Instant) -> Connection {
         Connection::open(config, key, origin.numbers(config, now), now)
     }
 
-    /// Takes a connection that `syn` asks for: the SYN-ACK leaves with the next poll. `None` if this is no SYN.
+    /// Accepts the connection that `syn` requests. The next poll sends the SYN-ACK. Returns `None` if the packet is no
+    /// SYN.
     pub fn accept(config: &Config, syn: &Packet, seed: u64, now: Instant) -> Option<Connection> {
         Connection::answer(config, syn, mix(seed), now)
     }
 
-    /// As [`accept`](Self::accept), with numbers of another's choice instead of a seed.
+    /// As [`accept`](Self::accept), with given initial numbers instead of a seed.
     pub fn accept_as(config: &Config, syn: &Packet, origin: Origin, now: Instant) -> Option<Connection> {
         Connection::answer(config, syn, origin.numbers(config, now), now)
     }
@@ -145,7 +146,7 @@ impl Connection {
     fn open(config: &Config, key: FlowKey, numbers: u64, now: Instant) -> Connection {
         let mut connection = Connection::new(config, key, numbers, State::SynSent, 0);
         connection.handshake.start();
-        // Nothing was, but it is the time from which it waits.
+        // Nothing was received, but the wait for the peer starts here.
         connection.last_received = now;
         connection
     }
@@ -165,9 +166,9 @@ impl Connection {
         Some(connection)
     }
 
-    /// Of `numbers` the low half is the initial sequence number, the high half the offset of timestamps.
+    /// The low half of `numbers` is the initial sequence number, the high half the timestamp offset.
     fn new(config: &Config, key: FlowKey, numbers: u64, state: State, rcv_nxt: u64) -> Connection {
-        // Positions start above 2^32, so that those before the start exist (see `Seq::unwrap_near`).
+        // Positions start above 2^32, so that positions before the start exist (see `Seq::unwrap_near`).
         let iss = (1 << 32) + u64::from(numbers as u32);
         let buffer = config.send_buffer.build(config.send_buffer_initial, config.send_buffer_max);
         Connection {
@@ -192,7 +193,7 @@ impl Connection {
         }
     }
 
-    /// Takes a packet that arrived at `arrival`. Packets of other flows must not be given.
+    /// Takes a packet that arrived at `arrival`. The caller must pass only packets of this connection.
     pub fn handle_packet(&mut self, arrival: Instant, packet: &Packet) {
         let mut incoming = Incoming::default();
         if incoming.read(packet) {
@@ -200,10 +201,10 @@ impl Connection {
         }
     }
 
-    /// A packet of `mtu` bytes is the largest that the path takes (RFC 1191, RFC 8201). New segments are no longer; those in flight
-    /// that are leave again at once, as super-packets of such segments.
+    /// Takes a report that the path MTU is `mtu` bytes (RFC 1191, RFC 8201). New segments respect it. Longer segments
+    /// in flight are retransmitted at once, as super-packets of shorter segments.
     ///
-    /// Whoever calls it has made sure that the message is about a packet in flight (RFC 5927, Section 7.2).
+    /// The caller must have checked that the report concerns a packet in flight (RFC 5927, Section 7.2).
     pub fn on_path_mtu(&mut self, now: Instant, mtu: u32) {
         // Linux net.ipv4.route.min_pmtu; RFC 8200, Section 5.
         let (least, headers) = if self.key.src.is_ipv6() { (1_280, 60) } else { (552, 40) };
@@ -211,33 +212,33 @@ impl Connection {
         self.sender.on_path_mss(now, mtu.max(least) - headers - options);
     }
 
-    /// True when `seq` was sent and is not acknowledged.
+    /// True if `seq` was sent and is not acknowledged.
     pub fn is_in_flight(&self, seq: Seq) -> bool {
         let (una, nxt) = (self.sender.board.una(), self.sender.board.nxt());
         (una..nxt).contains(&seq.unwrap_near(una))
     }
 
-    /// The addresses and ports of the direction in which it sends.
+    /// The addresses and ports of the packets that this end sends.
     pub fn key(&self) -> FlowKey {
         self.key
     }
 
-    /// Where it is in its life.
+    /// The state of the connection.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Why it is over; `None` while it is not, or is in TIME-WAIT.
+    /// Why the connection ended. `None` before its end and in TIME-WAIT.
     pub fn close_reason(&self) -> Option<CloseReason> {
         self.reason
     }
 
-    /// True when nothing will ever come of it again.
+    /// True if the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
 
-    /// True when the peer opened it.
+    /// True if the peer opened the connection.
     pub fn is_passive(&self) -> bool {
         self.passive
     }
@@ -247,17 +248,17 @@ impl Connection {
         Seq::from(self.receiver.nxt)
     }
 
-    /// Bytes of payload that it keeps: unacknowledged, unread, and out of order.
+    /// Bytes of payload in memory: unacknowledged, unread, and out of order.
     pub fn buffered(&self) -> u64 {
         self.unacknowledged() + self.receiver.readable() + self.receiver.out_of_order_bytes()
     }
 
-    /// Pieces of memory in which that is kept: as many as packets came, where they have not been joined.
+    /// Number of memory pieces that hold these bytes. Each received packet is a piece, unless pieces were joined.
     pub fn pieces(&self) -> usize {
         self.queue.pieces() + self.receiver.pieces()
     }
 
-    /// What was configured.
+    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -270,13 +271,13 @@ impl Connection {
         (self.agreed.snd_shift, self.agreed.rcv_shift)
     }
 
-    /// What the sender may draw on; with `pieces` no segment crosses the end of a long piece of memory.
+    /// Returns the data that the sender may send. With `pieces`, no segment crosses the end of a long piece of memory.
     fn supply(&self, pieces: bool) -> Supply {
         let fin = self.queue.is_closed();
         let mut piece = u64::MAX;
         if pieces {
             let (start, end) = self.queue.piece(self.sender.board.nxt());
-            // Our choice: a short segment beside that many full ones costs less than a packet of its own.
+            // Our choice: one short segment beside at least eight full ones costs less than a packet for each segment.
             if end - start >= PIECE_SEGMENTS_MIN * u64::from(self.sender.mss) {
                 piece = end;
             }
@@ -284,7 +285,7 @@ impl Connection {
         Supply { end: self.queue.end() + u64::from(fin), fin, blocked: self.queue.is_blocked(), piece }
     }
 
-    /// True when our FIN is acknowledged.
+    /// True if our FIN is acknowledged.
     fn fin_acked(&self) -> bool {
         self.queue.is_closed() && self.sender.board.una() > self.queue.end()
     }

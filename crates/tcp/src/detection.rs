@@ -1,7 +1,7 @@
-//! Loss detection: which segment is lost, and when congestion is to be answered.
+//! Loss detection: which segment is lost, and when the sender responds to congestion.
 //!
-//! TCP-DCR, TCP-DOOR, TCP-PR and RR-TCP follow descriptions of their papers, whose texts were not at hand: the sections and constants
-//! that they name are still to be checked against these.
+//! TCP-DCR, TCP-DOOR, TCP-PR and RR-TCP follow descriptions of their papers, because the papers were not at hand. The
+//! sections and constants that they name still have to be checked against the papers.
 
 mod fack;
 mod interface;
@@ -59,7 +59,7 @@ mod tests {
     use super::rack::tests::{board_from, sample_at};
     use super::*;
 
-    /// Segments are judged anew after an undo, whatever number the first one has by then.
+    /// Segments are judged again after an undo, whatever number the first segment has then.
     #[test]
     fn an_undo_late_in_a_long_connection_does_not_end_detection() {
         let names =

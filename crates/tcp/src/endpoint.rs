@@ -1,4 +1,4 @@
-//! A host: one or many connections behind one port.
+//! A host: the connections behind one port.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -11,14 +11,14 @@ use crate::config::Config;
 use crate::connection::{Connection, mix};
 use crate::segment::Incoming;
 
-/// Which connection of an [`Endpoint`]. Never used twice.
+/// Identifies a connection of an [`Endpoint`]. Numbers are never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub u32);
 
-/// A host with one port: it opens connections, and listens for them.
+/// A host with one port. It opens and accepts connections.
 ///
-/// Connections that are over stay until [`remove`](Self::remove) is called; segments of connections that do not exist are
-/// answered with a reset.
+/// Ended connections stay until [`remove`](Self::remove) is called. Segments of unknown connections are answered with a
+/// reset.
 #[derive(Debug, Default)]
 pub struct Endpoint {
     slots: Vec<Option<Slot>>,
@@ -28,7 +28,7 @@ pub struct Endpoint {
     accepted: VecDeque<ConnectionId>,
     /// Connections that may have something to send.
     ready: VecDeque<ConnectionId>,
-    /// Wake-ups, possibly too early; one at most counts per connection.
+    /// Wake-up times, possibly too early. At most one is valid for each connection.
     timers: BTreeSet<(Instant, ConnectionId)>,
     resets: VecDeque<Packet>,
     seed: u64,
@@ -42,21 +42,21 @@ struct Slot {
     wake_up: Option<Instant>,
 }
 
-/// The only port.
+/// The only port of the host.
 pub const PORT: PortId = PortId(0);
 
-/// Our choice: resets that wait at most; more would only serve who floods us.
+/// Our choice: the most resets that wait. More would only serve an attacker that floods the host.
 const RESETS_MAX: usize = 64;
-/// Our choice: so many connections at most, those that are over and not removed included.
+/// Our choice: the most connections, including ended ones that were not removed.
 const CONNECTIONS_MAX: usize = 1 << 20;
 
 impl Endpoint {
-    /// A host without connections. `seed` makes initial sequence numbers.
+    /// A host without connections. `seed` determines initial sequence numbers.
     pub fn new(seed: u64) -> Self {
         Endpoint { seed, ..Endpoint::default() }
     }
 
-    /// Accepts connections to this address and port; an unspecified address (`0.0.0.0`, `::`) stands for all.
+    /// Accepts connections to this address and port. An unspecified address (`0.0.0.0`, `::`) stands for all addresses.
     pub fn listen(&mut self, address: SocketAddr, config: Config) {
         self.listeners.push((address, config));
     }
@@ -74,17 +74,17 @@ impl Endpoint {
         self.insert(Connection::connect(config, key, seed, now))
     }
 
-    /// The next connection that a peer opened and that was not asked for yet. It may still be in its handshake.
+    /// Returns the next connection that a peer opened, once each. It may still be in its handshake.
     pub fn accept(&mut self) -> Option<ConnectionId> {
         self.accepted.pop_front()
     }
 
-    /// A connection.
+    /// The connection with this number.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.slots.get(id.0 as usize)?.as_ref().map(|slot| &slot.connection)
     }
 
-    /// A connection, for the application to act on; it is polled afterwards.
+    /// The connection with this number, for application calls. It is polled afterwards.
     pub fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.mark_ready(id);
         self.slots.get_mut(id.0 as usize)?.as_mut().map(|slot| &mut slot.connection)
@@ -96,7 +96,7 @@ impl Endpoint {
         self.slots.iter().enumerate().filter_map(present)
     }
 
-    /// Forgets a connection, whatever its state.
+    /// Removes a connection in any state.
     pub fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
         let slot = self.slots.get_mut(id.0 as usize)?.take()?;
         if let Some(at) = slot.wake_up {
@@ -128,7 +128,7 @@ impl Endpoint {
         }
     }
 
-    /// The connection of a packet: nearly always that of the last one.
+    /// Finds the connection of a packet. It is nearly always that of the last packet.
     fn find(&mut self, key: FlowKey) -> Option<ConnectionId> {
         if let Some((last, id)) = self.last
             && last == key
@@ -180,8 +180,8 @@ impl Endpoint {
         self.resets.push_back(Packet::build_tcp(key.reversed(), &repr, Payload::Length(0)));
     }
 
-    /// Notes when a connection wants to be woken. A wake-up that comes too early is kept, as it does no harm and timers
-    /// mostly move away.
+    /// Updates the wake-up time of a connection. An earlier wake-up is kept: it does no harm, and timers mostly move
+    /// later.
     fn refresh_timer(&mut self, id: ConnectionId) {
         let Some(Some(slot)) = self.slots.get_mut(id.0 as usize) else { return };
         let wanted = slot.connection.poll_timeout();
@@ -203,7 +203,8 @@ impl Endpoint {
     }
 }
 
-/// Our choice: how much too early a wake-up may come, so that a timer that moves with every ACK is not sorted in anew.
+/// Our choice: a wake-up may come this much too early. So a timer that moves with every ACK is not sorted in again each
+/// time.
 const LAZINESS: Duration = Duration::from_secs(1);
 
 impl Node for Endpoint {

@@ -1,8 +1,7 @@
-//! The best of the samples of a window of time, with three samples of memory (Linux lib/win_minmax.c; Kathleen Nichols'
-//! algorithm).
+//! The best sample of a window of time, from three kept samples (Linux lib/win_minmax.c; Kathleen Nichols' algorithm).
 
-/// Keeps the best, second best and third best sample, each later than the one before: a time and a value. The largest is best, or the
-/// smallest.
+/// Keeps the best, second best and third best sample, each later than the one before. A sample is a time and a value.
+/// The best is the largest with `MAX`, else the smallest.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct WindowedFilter<const MAX: bool> {
     samples: [(u64, u64); 3],
@@ -19,12 +18,12 @@ impl<const MAX: bool> WindowedFilter<MAX> {
         WindowedFilter { samples: [(time, value); 3] }
     }
 
-    /// As [`samples`](Self::samples) of another.
+    /// A filter with the [`samples`](Self::samples) of another.
     pub const fn from_samples(samples: [(u64, u64); 3]) -> Self {
         WindowedFilter { samples }
     }
 
-    /// What it keeps.
+    /// The kept samples.
     pub const fn samples(&self) -> [(u64, u64); 3] {
         self.samples
     }
@@ -39,7 +38,7 @@ impl<const MAX: bool> WindowedFilter<MAX> {
         self.samples = [(time, value); 3];
     }
 
-    /// Takes a sample; what is older than `window` counts no longer. Returns the best value.
+    /// Takes a sample. Samples older than `window` no longer count. Returns the best value.
     pub fn update(&mut self, window: u64, time: u64, value: u64) -> u64 {
         let as_good = |a: u64, b: u64| if MAX { a >= b } else { a <= b };
         let sample = (time, value);
@@ -99,7 +98,7 @@ mod tests {
         assert_eq!(max.update(10, 30, 1), 1);
     }
 
-    /// What is kept is never better than the best of the window, and never worse than the best of its last quarter.
+    /// The result is never better than the best of the window, and never worse than the best of its last quarter.
     #[test]
     fn the_result_is_bounded_by_the_exact_minimum_of_the_window() {
         let (mut filter, mut state, mut samples) = (WindowedMin::new(0, u64::MAX), 1u32, Vec::new());

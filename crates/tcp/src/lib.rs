@@ -1,12 +1,12 @@
 //! A TCP endpoint without I/O or clock: packets and time in, packets out.
 //!
-//! [`Connection`] is one connection, driven by whoever has packets and a clock. [`Endpoint`] is a
-//! [`Node`](paceline_wire::Node) over one or many of them. The algorithms are exchanged at four seams, by name:
-//! [`CongestionControl`], [`RateReduction`], [`LossDetection`], [`ReceiveWindow`]. What a connection does can be read from its
-//! [`Status`].
+//! [`Connection`] is one connection, driven by a caller with packets and a clock. [`Endpoint`] is a
+//! [`Node`](paceline_wire::Node) over one or many of them. Four traits have algorithms to choose by name:
+//! [`CongestionControl`], [`RateReduction`], [`LossDetection`], [`ReceiveWindow`]. [`Status`] shows what a connection
+//! does.
 //!
-//! Payload is bytes or, as in a simulator, only a length. Nothing is random but the initial sequence number and the offset
-//! of timestamps, which follow from a seed.
+//! Payload is bytes or, as in a simulator, only a length. Only the initial sequence number and the offset of timestamps
+//! are random. They follow from a seed.
 //!
 //! ```
 //! use core::net::{Ipv4Addr, SocketAddr};
@@ -22,7 +22,7 @@
 //!
 //! let (mut upload, mut received) = (None, 0);
 //! while received < 100_000 {
-//!     // The wire: whatever one sends, the other has 10 ms later.
+//!     // The wire: each packet arrives 10 ms later.
 //!     now += Duration::from_millis(10);
 //!     server.handle_timeout(now);
 //!     client.handle_timeout(now);

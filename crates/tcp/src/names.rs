@@ -3,12 +3,12 @@
 use alloc::string::String;
 use core::fmt;
 
-/// A name that is none of those known.
+/// A name that is not known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownName {
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
-    /// What there is.
+    /// The known names.
     pub known: &'static [&'static str],
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-/// Ranges that neither overlap nor touch, lowest first. What grows at one end costs O(1).
+/// Ranges that neither overlap nor touch, lowest first. Growth at either end costs O(1).
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RangeSet {
     ranges: VecDeque<(u64, u64)>,
@@ -52,7 +52,7 @@ impl RangeSet {
         (merged_start, merged_end)
     }
 
-    /// Takes out everything below `position`.
+    /// Removes everything below `position`.
     pub fn remove_below(&mut self, position: u64) {
         while let Some(front) = self.ranges.front_mut() {
             if front.1 <= position {
@@ -64,7 +64,7 @@ impl RangeSet {
         }
     }
 
-    /// Whether some range overlaps or adjoins `start..end`.
+    /// True if some range overlaps or adjoins `start..end`.
     pub fn touches(&self, start: u64, end: u64) -> bool {
         let at = self.ranges.partition_point(|&(_, e)| e < start);
         self.ranges.get(at).is_some_and(|&(s, _)| s <= end)
@@ -91,7 +91,7 @@ impl RangeSet {
         self.ranges.iter().copied()
     }
 
-    /// How many ranges there are.
+    /// The number of ranges.
     pub fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -101,7 +101,7 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
-    /// Whether all ranges lie apart, in their order, within `start..=end`: of a set that was read.
+    /// True if the ranges lie apart, in order, within `start..=end`. For a set that was read.
     pub(crate) fn is_sound(&self, start: u64, end: u64) -> bool {
         let mut from = Some(start);
         self.ranges.iter().all(|&(s, e)| {
@@ -111,7 +111,7 @@ impl RangeSet {
         })
     }
 
-    /// Takes out everything.
+    /// Removes everything.
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The set is what a set of numbers would be, and reports each number once.
+        /// The set equals a set of numbers, and reports each number once.
         #[test]
         fn it_is_a_set(operations in proptest::collection::vec((0u64..60, 0u64..20, any::<bool>()), 1..60)) {
             let mut ranges = RangeSet::default();

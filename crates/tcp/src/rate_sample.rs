@@ -1,4 +1,4 @@
-//! How fast data is delivered (Linux net/ipv4/tcp_rate.c; draft-cheng-iccrg-delivery-rate-estimation).
+//! The delivery rate (Linux net/ipv4/tcp_rate.c; draft-cheng-iccrg-delivery-rate-estimation).
 
 use paceline_wire::{Duration, Instant, Rate};
 
@@ -14,18 +14,18 @@ pub(crate) struct DeliveryRate {
     app_limited: u64,
 }
 
-/// What one ACK says of the rate.
+/// The delivery rate by one ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateSample {
     /// Packets delivered over the interval; `None` where there is no valid sample.
     pub delivered: Option<u64>,
-    /// The longer of the times in which these were sent and acknowledged.
+    /// The longer of two times: the time to send these packets, and the time to acknowledge them.
     pub interval: Duration,
     /// Packets delivered when the newest delivered segment was sent.
     pub prior_delivered: u64,
-    /// The sender had too little to send when that segment was sent.
+    /// True if the sender had too little to send when that segment was sent.
     pub is_app_limited: bool,
-    /// That segment was a retransmission.
+    /// True if that segment was a retransmission.
     pub is_retransmitted: bool,
 }
 
@@ -59,7 +59,7 @@ impl RateGather {
         self.is_retransmitted = segment.mark.contains(Mark::EVER_RETRANSMITTED);
     }
 
-    /// What had been delivered when the newest of these segments was sent; `None` if none was.
+    /// Packets delivered when the newest of these segments was sent; `None` without any.
     pub(crate) fn prior_delivered(&self) -> Option<u64> {
         self.prior_at.map(|_| self.prior_delivered)
     }
@@ -119,7 +119,7 @@ impl DeliveryRate {
         let Some(prior_at) = gather.prior_at else { return RateSample::default() };
         self.first_sent_at = gather.sent_at;
         let interval = gather.send_interval.max(now.saturating_since(prior_at));
-        // Shorter than the shortest RTT: an artefact of a lost and retransmitted packet.
+        // An interval shorter than the shortest RTT is an artefact of a lost and retransmitted packet.
         let valid = interval >= min_rtt && !interval.is_zero();
         RateSample {
             delivered: valid.then_some(self.delivered - gather.prior_delivered),

@@ -1,4 +1,4 @@
-//! What window the receiver advertises.
+//! The receive window that the receiver advertises.
 
 mod adaptive;
 mod base_rtt;

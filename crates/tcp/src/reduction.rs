@@ -23,11 +23,11 @@ pub use rfc6675::Halving;
 snapshot!(ReductionState of AnyReduction, RateReduction: Halving, RateHalving, Prr, Qarr, Barr, Opportunistic,);
 
 impl ReductionName {
-    /// Those among which seeds choose. Our choice: the list does not grow, because with another one each seed would mean another
-    /// run.
+    /// Algorithms among which seeds choose. Our choice: the list does not grow. With another list each seed would mean
+    /// another run.
     pub const DRAWN: &'static [ReductionName] = ReductionName::ALL.split_at(17).0;
 
-    /// The algorithm that it is a form of, as we recommend it.
+    /// The recommended algorithm of which it is a form.
     pub fn base(self) -> ReductionName {
         match self {
             ReductionName::QarrText
@@ -55,7 +55,7 @@ impl ReductionName {
             ReductionName::PrrSsrb => Box::new(Prr::ssrb()),
             ReductionName::Qarr => Box::new(Qarr::named(self)),
             ReductionName::Barr => Box::new(Barr::named(self)),
-            // The base of no name.
+            // No name has another base.
             _ => Box::new(Prr::default()),
         };
         if opportunistic { Box::new(Opportunistic::new(plain)) } else { plain }

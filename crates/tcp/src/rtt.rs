@@ -7,8 +7,9 @@ use crate::filter::WindowedMin;
 
 /// SRTT, its variance, the timeout that follows, and the shortest RTT of a window.
 ///
-/// As in Linux net/ipv4/tcp_input.c:tcp_rtt_estimator: the variance is the largest mean deviation of a round trip, decays
-/// by a quarter per round trip, and is never below the minimum timeout, so RTO >= SRTT + 200 ms. Or as RFC 6298 itself.
+/// As in Linux net/ipv4/tcp_input.c:tcp_rtt_estimator: the variance is the largest mean deviation of a round trip, and
+/// decays by a quarter per round trip. It is never below the minimum timeout, so RTO >= SRTT + 200 ms. Or as in RFC
+/// 6298 itself.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct RttEstimator {
     name: RtoName,
@@ -66,7 +67,8 @@ impl RttEstimator {
         let error = m as i64 - (self.srtt_us8 >> 3) as i64;
         self.srtt_us8 = self.srtt_us8.saturating_add_signed(error).max(1);
         let mut deviation = error.abs() - (self.mdev_us4 >> 2) as i64;
-        // A shorter RTT raises the variance eight times slower, as RTTs that fall are no reason for a longer timeout.
+        // A shorter RTT raises the variance eight times slower, because falling RTTs are no reason for a longer
+        // timeout.
         if error < 0 && deviation > 0 {
             deviation >>= 3;
         }
@@ -167,7 +169,7 @@ mod tests {
         rtt.on_sample(ms(100), 0, 10);
         // SRTT + 4 * R / 2.
         assert_eq!(rtt.rto(), ms(300));
-        // Another one of the same round trip does not count.
+        // Another sample of the same round trip does not count.
         rtt.on_sample(ms(900), 5, 20);
         assert_eq!(rtt.rto(), ms(300));
         for n in 1..100 {

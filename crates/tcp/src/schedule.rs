@@ -1,10 +1,12 @@
 //! The mobile accelerator's estimation and schedule in the sending endpoint (W. S. Wan, CUHK 2010, Section 9.4).
 //!
-//! A window that a receiver offers is half a round trip old when it arrives, and as old again when data gets there: by then the
-//! application has taken out what came in the meantime. Eq. (10) counts with that: R x rtt more than the window may be
-//! outstanding. This goes beyond RFC 9293, which is why nobody has it unless they ask for it. Losses are repaired from here, not from
-//! the edge of the radio link, and while a hole is open the offered window binds, because the receiver throws away what is beyond it. They are
-//! the congestion control's business as ever, unless they are kept from it, too (`sender/suppression.rs`).
+//! An offered window is half a round trip old when it arrives at the sender. Data sent then arrives another half later.
+//! Meanwhile the application has read the data that came before. So Eq. (10) lets R x rtt more than the window be
+//! outstanding. This goes beyond RFC 9293, and so applies only on request.
+//!
+//! Losses are repaired from here, not from the edge of the radio link. While a hole is open the offered window is the
+//! limit, because the receiver discards data beyond it. The congestion control answers losses as usual, unless they are
+//! kept from it, too (`sender/suppression.rs`).
 
 use alloc::collections::VecDeque;
 
@@ -13,14 +15,14 @@ use paceline_wire::{Duration, Instant, Rate};
 use crate::names::named;
 
 named! {
-    /// How much may be outstanding, beside the congestion window.
+    /// The limit of outstanding data, besides the congestion window.
     ScheduleName {
         /// What the receiver offers (RFC 9293).
         #[default]
         Window = "window",
-        /// And what it will have freed by the time that data arrives.
+        /// That, plus what the receiver will have freed when the data arrives.
         Accelerated = "sender-accelerated",
-        /// And losses that are repaired in time are kept from the congestion control.
+        /// As `sender-accelerated`. Losses that are repaired in time are kept from the congestion control.
         Suppressing = "sender-suppressing",
     }
 }
@@ -32,7 +34,7 @@ impl ScheduleName {
         self.exceeds_window().then(|| Accelerated { regrows, ..Accelerated::default() })
     }
 
-    /// Whether more than the receiver offers may be outstanding.
+    /// True if more than the receiver offers may be outstanding.
     pub fn exceeds_window(self) -> bool {
         self != ScheduleName::Window
     }
@@ -52,14 +54,14 @@ pub(crate) struct Accelerated {
     /// n_i of the last ACK.
     #[serde(default)]
     ack: u64,
-    /// After a hole the extension grows with what is acknowledged. Our choice, where a lowered cwnd does not do it: a round trip of data
-    /// that left at once would overflow a buffer shorter than itself.
+    /// After a hole the extension grows with the acknowledged data. Our choice, for when cwnd is not lowered: a round
+    /// trip of data would leave at once, and overflow a shorter buffer.
     #[serde(default)]
     regrows: bool,
     /// There is a hole.
     #[serde(default)]
     held_back: bool,
-    /// So far it has come since the last hole, until it is whole again.
+    /// The extension regrown since the last hole, until it is whole again.
     #[serde(default)]
     regrown: Option<u64>,
 }
@@ -73,7 +75,7 @@ struct Point {
     right_edge: u64,
 }
 
-/// What an ACK says.
+/// The content of an ACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) now: Instant,
@@ -82,15 +84,16 @@ pub(crate) struct Answer {
     pub(crate) advanced: bool,
     /// a_i.
     pub(crate) window: u64,
-    /// The receiver lacks something that it has more of beyond.
+    /// The receiver lacks data, but has data beyond it.
     pub(crate) hole: bool,
-    /// Eq. (2) smooths it; ours is the shortest, as in the gateway: the smoothed one contains the queue that the schedule builds.
+    /// Eq. (2) smooths it. Ours is the shortest, as in the gateway: the smoothed one contains the queue that the
+    /// schedule builds.
     pub(crate) rtt: Option<Duration>,
 }
 
-/// k of Eqs. (3) and (5). Our choice, as the gateway's: ACKs of one sample.
+/// k of Eqs. (3) and (5): the ACKs of one sample. Our choice, as in the gateway.
 const ACK_INTERVAL: usize = 16;
-/// Our choice, as the gateway's: longer than the clumps in which a radio scheduler lets ACKs go.
+/// Our choice, as in the gateway: longer than the clumps in which a radio scheduler releases ACKs.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 /// Our choice: 50 ms of ACKs at 5,000 a second; at more, a sample is shorter.
 const POINTS_MAX: usize = 256;
@@ -100,7 +103,7 @@ impl Accelerated {
     pub(crate) fn on_ack(&mut self, answer: &Answer) {
         self.window_max = self.window_max.max(answer.window);
         if answer.hole {
-            // The cumulative ACK stands still and will leap: R is held.
+            // The cumulative ACK stands still and will leap, so R keeps its value.
             self.points.clear();
         } else if answer.advanced {
             self.estimate(answer);
@@ -111,7 +114,7 @@ impl Accelerated {
         }
     }
 
-    /// As in slow start, from the offered window on: each byte acknowledged lets one more go.
+    /// Regrows the extension from 0 as in slow start: each acknowledged byte adds one.
     fn regrow(&mut self, answer: &Answer) {
         let acked = answer.ack.saturating_sub(core::mem::replace(&mut self.ack, answer.ack));
         if answer.hole {
@@ -126,13 +129,14 @@ impl Accelerated {
         self.extension = self.regrown.unwrap_or(self.extension);
     }
 
-    /// How many bytes beyond the offered window may be outstanding.
+    /// Bytes beyond the offered window that may be outstanding.
     pub(crate) fn extension(&self) -> u64 {
         self.extension
     }
 
-    /// Eq. (10) when its ACK has just come: R x rtt, less what the application has not yet taken out of its buffer. A closed
-    /// window is closed. R never counts for more than arrives, or a window that grows would be taken for data.
+    /// Eq. (10) when its ACK has just come: R x rtt, less the data that the application has not yet read. A closed
+    /// window stays closed. R counts for no more than r, the rate of arrival. Otherwise a window that grows would be
+    /// taken for data.
     fn credit(&self, answer: &Answer) -> u64 {
         let (Some(link), Some(reception), Some(rtt)) = (self.link, self.reception, answer.rtt) else {
             return 0;
@@ -196,7 +200,7 @@ mod tests {
     #[test]
     fn a_receiver_that_keeps_up_is_sent_a_round_trip_more() {
         assert_eq!(settled(|_| 17_520).extension(), 90_000);
-        // Nothing is known of the first ACKs.
+        // The first ACKs give no estimate.
         let mut schedule = Accelerated::default();
         (0..10).for_each(|i| schedule.on_ack(&answer(10 * i, 9_000 * i, 17_520)));
         assert_eq!(schedule.extension(), 0);
@@ -204,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_fills_the_buffer_counts_against_it() {
-        // The application takes nothing: every ACK offers 9,000 bytes less.
+        // The application reads nothing: every ACK offers 9,000 bytes less.
         let schedule = settled(|i| 1_000_000 - 9_000 * i);
         assert_eq!(schedule.reception, Some(Rate::ZERO));
         assert_eq!(schedule.extension(), 0);

@@ -1,8 +1,8 @@
-//! What was sent and is not yet acknowledged, segment by segment.
+//! The sent and unacknowledged data, segment by segment.
 //!
-//! Segments lie in a queue in stream order and are known by a running number, so that a cumulative ACK pops them, a SACK block
-//! finds them by division, and nothing is searched or allocated per packet. A list in order of sending runs through them
-//! (Linux tsorted_sent_queue), for detections that go by time.
+//! Segments lie in a queue in stream order and have running numbers. A cumulative ACK pops them, and a SACK block finds
+//! them by division. So nothing is searched or allocated per packet. For time-based loss detections a list links them
+//! in order of sending (Linux tsorted_sent_queue).
 
 mod sent_order;
 mod sound;
@@ -14,20 +14,20 @@ use paceline_wire::Instant;
 use crate::ranges::RangeSet;
 
 bitflags::bitflags! {
-    /// What is known of a segment (Linux TCPCB_*).
+    /// State of a segment (Linux TCPCB_*).
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
     pub struct Mark: u8 {
         /// The receiver has it.
         const SACKED = 1;
-        /// It is taken for lost.
+        /// It is marked lost.
         const LOST = 2;
-        /// It was sent again since it was last taken for lost.
+        /// It was retransmitted since it was last marked lost.
         const RETRANSMITTED = 4;
-        /// It was ever sent again.
+        /// It was ever retransmitted.
         const EVER_RETRANSMITTED = 8;
         /// It ends with a FIN.
         const FIN = 16;
-        /// It was sent when there was nothing more to send.
+        /// It was sent when no more data was waiting.
         const APP_LIMITED = 32;
         /// It is in the list in order of sending.
         const LISTED = 64;
@@ -43,40 +43,41 @@ pub struct Segment {
     pub end: u64,
     /// When it was last sent.
     pub sent_at: Instant,
-    /// What the connection had delivered when it was last sent, in packets.
+    /// Packets that the connection had delivered when it was last sent.
     pub delivered: u64,
-    /// When that had been delivered; `Instant::ZERO` once this segment has been counted.
+    /// Time of that delivery. `Instant::ZERO` once this segment has been counted.
     pub delivered_at: Instant,
-    /// When the first packet of that flight had been sent.
+    /// Departure time of the first packet of that flight.
     pub first_sent_at: Instant,
     /// SND.NXT when it was last sent.
     pub nxt_at_send: u64,
-    /// Its neighbours in the list in order of sending; itself where there is none, because any number can be another's.
+    /// Its neighbours in the list in order of sending. Its own number means none, because any other number may belong
+    /// to a segment.
     prev: u32,
     next: u32,
-    /// What is known of it.
+    /// Its state.
     pub mark: Mark,
 }
 
 impl Segment {
-    /// True when it may still arrive, as far as is known.
+    /// True if it is marked lost and waits for retransmission.
     pub fn is_lost_and_waiting(&self) -> bool {
         self.mark.contains(Mark::LOST) && !self.mark.intersects(Mark::RETRANSMITTED | Mark::SACKED)
     }
 }
 
-/// Times and counts that a segment keeps from when it was sent (Linux tcp_rate_skb_sent).
+/// Times and counts that a segment stores when it is sent (Linux tcp_rate_skb_sent).
 #[derive(Clone, Copy, Debug)]
 pub struct SendStamp {
-    /// Now.
+    /// The departure time.
     pub now: Instant,
     /// Packets delivered so far.
     pub delivered: u64,
-    /// When the last of them was.
+    /// Time of the last delivery.
     pub delivered_at: Instant,
-    /// When the first packet of the present flight was sent.
+    /// Departure time of the first packet of the current flight.
     pub first_sent_at: Instant,
-    /// Whether there is nothing more to send.
+    /// True if no more data is waiting.
     pub app_limited: bool,
 }
 
@@ -93,20 +94,20 @@ pub struct Scoreboard {
     sacked_out: u32,
     lost_out: u32,
     retrans_out: u32,
-    /// Lost and not yet sent again.
+    /// Segments marked lost and not yet retransmitted.
     waiting: u32,
-    /// No segment before this one waits to be sent again.
+    /// No segment before this one waits for retransmission.
     retransmit_hint: u32,
     /// Oldest and newest of the list in order of sending.
     oldest: Option<u32>,
     newest: Option<u32>,
-    /// Segments ever taken for lost.
+    /// Number of loss marks since the start.
     lost_total: u64,
 }
 
-/// Our choice: ranges kept for each segment in flight, because a peer can report single bytes, as many as are in flight. A receiver
-/// reports segments as they came (RFC 2018, Section 4), which makes at most one range for two; where the path cuts each into eight
-/// and loses half of these at random, two for one.
+/// Our choice: the most ranges for each segment in flight, because a peer can report each byte separately. A receiver
+/// reports segments as they arrive (RFC 2018, Section 4), which makes at most one range for two segments. If the path
+/// cuts each segment into eight and loses half of these at random, there are two ranges for each segment.
 const RANGES_PER_SEGMENT: usize = 2;
 
 impl Scoreboard {
@@ -135,22 +136,22 @@ impl Scoreboard {
         self.segments.len() as u32
     }
 
-    /// Of those, how many the receiver has.
+    /// Of those, the number that the receiver has.
     pub fn sacked_out(&self) -> u32 {
         self.sacked_out
     }
 
-    /// Of those, how many are taken for lost.
+    /// Of those, the number marked lost.
     pub fn lost_out(&self) -> u32 {
         self.lost_out
     }
 
-    /// Of those, how many were sent again.
+    /// Of those, the number retransmitted.
     pub fn retrans_out(&self) -> u32 {
         self.retrans_out
     }
 
-    /// Segments ever taken for lost, counted again when it happens again.
+    /// Number of loss marks since the start. A segment marked twice counts twice.
     pub fn lost_total(&self) -> u64 {
         self.lost_total
     }
@@ -160,7 +161,7 @@ impl Scoreboard {
         (self.packets_out() + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
     }
 
-    /// True when nothing is unacknowledged.
+    /// True if no segment is unacknowledged.
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
@@ -170,7 +171,7 @@ impl Scoreboard {
         self.sacked.last().map_or(self.una, |(_, end)| end)
     }
 
-    /// Ranges the receiver reported.
+    /// Ranges that the receiver reported by SACK.
     pub fn sacked_ranges(&self) -> &RangeSet {
         &self.sacked
     }
@@ -180,12 +181,12 @@ impl Scoreboard {
         self.segments.get(number.wrapping_sub(self.base) as usize)
     }
 
-    /// The number of the first segment and that after the last.
+    /// The number of the first segment, and the number after the last.
     pub fn numbers(&self) -> (u32, u32) {
         (self.base, self.base.wrapping_add(self.packets_out()))
     }
 
-    /// The number of the segment that contains `position`; past the last one if none does.
+    /// The number of the segment that contains `position`, or the number after the last segment.
     pub fn number_at(&self, position: u64) -> u32 {
         self.base.wrapping_add(self.index_at(position) as u32)
     }
@@ -220,7 +221,7 @@ impl Scoreboard {
         self.nxt = end;
     }
 
-    /// Notes that a segment was sent again.
+    /// Notes that a segment was retransmitted.
     pub fn on_retransmitted(&mut self, number: u32, stamp: SendStamp) {
         self.unlink(number);
         let nxt = self.nxt;
@@ -238,7 +239,7 @@ impl Scoreboard {
         self.link(number);
     }
 
-    /// Takes out what is acknowledged below `una`; `acked` sees each whole segment. Returns how many there were.
+    /// Removes the segments below `una`. `acked` sees each whole segment. Returns their number.
     pub fn acknowledge(&mut self, una: u64, mut acked: impl FnMut(&Segment)) -> u32 {
         let mut count = 0;
         while let Some(front) = self.segments.front_mut() {
@@ -247,7 +248,7 @@ impl Scoreboard {
                 front.start = front.start.max(una);
                 break;
             }
-            // Looked at where it lies: a copy of what was just written would wait for that.
+            // Read in place: a copy would have to wait for the preceding write.
             acked(front);
             count += 1;
             if front.mark.intersects(Mark::SACKED | Mark::LOST | Mark::RETRANSMITTED) {
@@ -268,7 +269,7 @@ impl Scoreboard {
         count
     }
 
-    /// Notes a SACK block; `newly` sees each whole segment that the receiver was not known to have. Returns how many.
+    /// Notes a SACK block. `newly` sees each whole segment that it reports first. Returns their number.
     pub fn sack(&mut self, start: u64, end: u64, mut newly: impl FnMut(&Segment)) -> u32 {
         let (start, end) = (start.max(self.una), end.min(self.nxt));
         if start >= end || !self.has_room_for(start, end) {
@@ -276,7 +277,8 @@ impl Scoreboard {
         }
         let mut gaps = core::mem::take(&mut self.sacked);
         let mut count = 0;
-        // A segment counts once all of it is covered, so look at the whole gap from the segment that it begins in.
+        // A segment counts once it is covered completely. So the search begins at the segment in which the new range
+        // begins.
         let mut fresh = (u64::MAX, 0);
         let merged = gaps.insert(start, end, |gap_start, gap_end| {
             fresh = (fresh.0.min(gap_start), fresh.1.max(gap_end));
@@ -301,7 +303,7 @@ impl Scoreboard {
         count
     }
 
-    /// Takes a segment for lost, also one that was sent again. False if it is known already or has arrived.
+    /// Marks a segment lost, even if it was retransmitted. False if it is marked already or has arrived.
     pub fn mark_lost(&mut self, number: u32) -> bool {
         let Some(segment) = self.get_mut(number) else { return false };
         let mark = segment.mark;
@@ -320,7 +322,7 @@ impl Scoreboard {
         true
     }
 
-    /// Takes back that segments are lost (tcp_undo_cwnd_reduction). Those not sent again return to the list.
+    /// Removes all loss marks (tcp_undo_cwnd_reduction). Segments that were not retransmitted return to the list.
     pub fn unmark_lost(&mut self) {
         for index in 0..self.segments.len() {
             let number = self.base.wrapping_add(index as u32);
@@ -334,7 +336,7 @@ impl Scoreboard {
         self.waiting = 0;
     }
 
-    /// Forgets what the receiver reported, when it has taken it back (RFC 2018, Section 8).
+    /// Forgets all SACK reports after the receiver has discarded the data (RFC 2018, Section 8).
     pub fn forget_sacks(&mut self) {
         for segment in &mut self.segments {
             segment.mark -= Mark::SACKED;
@@ -343,7 +345,7 @@ impl Scoreboard {
         self.sacked_out = 0;
     }
 
-    /// The lowest segment that is lost and was not sent again.
+    /// The lowest segment that is marked lost and not retransmitted.
     pub fn next_lost(&mut self) -> Option<u32> {
         if self.waiting == 0 {
             return None;
@@ -353,7 +355,7 @@ impl Scoreboard {
             if segment.is_lost_and_waiting() {
                 return Some(self.retransmit_hint);
             }
-            // Step over what the receiver has in one go.
+            // Skips a whole range that the receiver has.
             let next = match segment.mark.contains(Mark::SACKED) {
                 true => self.sacked.covering(segment.start).map(|(_, end)| self.number_at(end)),
                 false => None,
@@ -366,7 +368,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether some segment below the highest that arrived is missing and was not sent again.
+    /// True if a segment below the highest SACK is missing and not retransmitted.
     pub fn has_open_holes(&self) -> bool {
         if self.sacked.is_empty() {
             return self.waiting > 0;
@@ -385,12 +387,12 @@ impl Scoreboard {
         self.segments.front()
     }
 
-    /// Whether the first segment was ever sent again, or any is on its way again (tcp_any_retrans_done).
+    /// True if the first segment was ever retransmitted, or any retransmission is in flight (tcp_any_retrans_done).
     pub fn any_retransmitted(&self) -> bool {
         self.retrans_out > 0 || self.head().is_some_and(|head| head.mark.contains(Mark::EVER_RETRANSMITTED))
     }
 
-    /// Takes every segment for lost of which `lost` says so.
+    /// Marks every segment lost for which `lost` is true.
     pub fn mark_lost_where(&mut self, lost: impl Fn(u32, &Segment) -> bool) {
         let (mut number, end) = self.numbers();
         while number != end {
@@ -401,7 +403,7 @@ impl Scoreboard {
         }
     }
 
-    /// The counters, counted anew: sacked, lost, retransmitted. For checks.
+    /// Counts sacked, lost and retransmitted segments anew. For checks.
     pub fn recount(&self) -> (u32, u32, u32) {
         let count = |mark| self.segments.iter().filter(|s| s.mark.contains(mark)).count() as u32;
         (count(Mark::SACKED), count(Mark::LOST), count(Mark::RETRANSMITTED))
@@ -411,7 +413,7 @@ impl Scoreboard {
         self.segments.get_mut(number.wrapping_sub(self.base) as usize)
     }
 
-    /// Whether a block may be noted: it adds to what is known, or there are few ranges.
+    /// True if a block may be noted: it touches a known range, or there are few ranges.
     fn has_room_for(&self, start: u64, end: u64) -> bool {
         self.sacked.len() < self.segments.len() * RANGES_PER_SEGMENT || self.sacked.touches(start, end)
     }
@@ -419,7 +421,7 @@ impl Scoreboard {
     fn mark_sacked(&mut self, index: usize) {
         let segment = &mut self.segments[index];
         let (mark, waited) = (segment.mark, segment.is_lost_and_waiting());
-        // What has arrived is neither lost nor on its way.
+        // A segment that has arrived is neither lost nor in flight.
         segment.mark = (mark - Mark::LOST - Mark::RETRANSMITTED) | Mark::SACKED;
         segment.delivered_at = Instant::ZERO;
         self.sacked_out += 1;
@@ -429,7 +431,8 @@ impl Scoreboard {
         self.unlink(self.base.wrapping_add(index as u32));
     }
 
-    /// The index of the segment that contains `position`, by division, which is exact while segments are full-sized.
+    /// The index of the segment that contains `position`. It is found by division, which is exact while segments are
+    /// full-sized.
     fn index_at(&self, position: u64) -> usize {
         let Some(front) = self.segments.front() else { return 0 };
         if position < front.end {

@@ -1,11 +1,11 @@
-//! A received segment, its options read in one pass.
+//! A received segment. Its options are read in one pass.
 
 use paceline_wire::{Ecn, Flags, Packet, Seq};
 
-/// The largest shift of a window (RFC 7323, Section 2.3).
+/// The largest window scale shift (RFC 7323, Section 2.3).
 pub(crate) const SHIFT_MAX: u8 = 14;
 
-/// What a connection reads of a segment.
+/// The fields of a segment that a connection needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Incoming {
     pub(crate) seq: Seq,
@@ -13,7 +13,7 @@ pub(crate) struct Incoming {
     pub(crate) flags: Flags,
     pub(crate) window: u16,
     pub(crate) len: u32,
-    /// The most that one packet on the wire carried, where several came as one.
+    /// The longest payload of a packet on the wire, if several packets came as one.
     pub(crate) wire_len: u32,
     /// The ECN field of the IP header.
     pub(crate) ecn: Ecn,
@@ -26,13 +26,13 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Reads the header; `None` in an opaque packet.
+    /// Reads the header. `None` for an opaque packet.
     pub(crate) fn parse(packet: &Packet) -> Option<Incoming> {
         let mut incoming = Incoming::default();
         incoming.read(packet).then_some(incoming)
     }
 
-    /// As [`parse`](Self::parse), into one that is fresh: this is done for every packet, and a copy would cost as much again.
+    /// As [`parse`](Self::parse), into a default value. It runs for every packet, and a copy would double its cost.
     #[inline(always)]
     pub(crate) fn read(&mut self, packet: &Packet) -> bool {
         let Some(tcp) = packet.tcp() else { return false };
@@ -55,17 +55,17 @@ impl Incoming {
         &self.sacks[..usize::from(self.sack_count)]
     }
 
-    /// True with this flag.
+    /// True if the flag is set.
     pub(crate) fn has(&self, flag: Flags) -> bool {
         self.flags.contains(flag)
     }
 
-    /// The sequence numbers it takes.
+    /// The number of sequence numbers that it takes.
     pub(crate) fn seq_len(&self) -> u32 {
         self.len + u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN))
     }
 
-    /// Apart from what nearly every segment needs.
+    /// Reads the options. A separate function, because nearly all segments have only timestamps.
     #[inline(never)]
     fn read_options(&mut self, mut bytes: &[u8]) {
         let syn = self.has(Flags::SYN);
@@ -106,11 +106,11 @@ impl Incoming {
     }
 }
 
-/// Options as nearly every segment has them (RFC 7323, Appendix A).
+/// Reads the options of nearly all segments: only timestamps (RFC 7323, Appendix A).
 #[inline]
 fn only_timestamps(options: &[u8]) -> Option<(u32, u32)> {
     let options: &[u8; 12] = options.try_into().ok()?;
-    // A word at a time.
+    // One word at a time.
     let word =
         |at: usize| u32::from_be_bytes([options[at], options[at + 1], options[at + 2], options[at + 3]]);
     (word(0) == 0x0101_080a).then(|| (word(4), word(8)))
@@ -147,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// No bytes are too strange.
+        /// The reader accepts any bytes.
         #[test]
         fn any_option_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
             let mut incoming =

@@ -1,14 +1,14 @@
-//! The send buffer: how much the application may queue, and when it is woken.
+//! The send buffer: its size, and when the application is woken.
 
 use crate::names::named;
 
 named! {
-    /// A growth of the send buffer by name.
+    /// A rule for the growth of the send buffer.
     SendBufferName {
         /// Twice the congestion window, in the memory that Linux counts.
         #[default]
         Linux = "linux",
-        /// Twice the congestion window, in payload (OR, Section V.C, has it of Linux).
+        /// Twice the congestion window, in payload. (OR, Section V.C, describes Linux so.)
         Twice = "twice",
         /// Three times the congestion window (OR, Section V.C).
         Refined = "refined",
@@ -16,7 +16,7 @@ named! {
 }
 
 impl SendBufferName {
-    /// A new buffer, in bytes of payload.
+    /// Builds a buffer. Sizes are in bytes of payload.
     pub(crate) fn build(self, initial: u64, max: u64) -> SendBuffer {
         let extent = Extent { size: initial.min(max), max };
         match self {
@@ -27,22 +27,23 @@ impl SendBufferName {
     }
 }
 
-/// How much the application may queue. Sizes are in bytes of payload.
+/// The number of bytes that the application may queue. Sizes are in bytes of payload.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum SendBuffer {
-    /// Twice the window: one that is in flight and one to fill the next (Linux tcp_sndbuf_expand). It allows more memory for a segment than
-    /// a segment takes ([`ALLOWED`], [`TAKEN`]).
+    /// Twice the window: one window in flight, and one to fill the next (Linux tcp_sndbuf_expand). Linux allows more
+    /// memory for a segment than the segment takes ([`ALLOWED`], [`TAKEN`]).
     #[serde(rename = "LinuxGrowth")]
     Linux(Extent),
-    /// Twice the window of payload. A CUBIC flow runs dry in every recovery that takes a whole round trip.
+    /// Twice the window of payload. A CUBIC flow runs out of data in every recovery that takes a whole round trip.
     #[serde(rename = "TwiceGrowth")]
     Twice(Extent),
-    /// Three times the window: the least with which no recovery runs out of data while a third of it waits to be filled (OR, Theorem 11).
+    /// Three times the window. This is the smallest size with which no recovery runs out of data while a third of it
+    /// waits to be filled (OR, Theorem 11).
     #[serde(rename = "RefinedGrowth")]
     Refined(Extent),
 }
 
-/// How large it is, and how large it may become.
+/// The current and the largest size.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Extent {
     size: u64,
@@ -50,13 +51,13 @@ pub(crate) struct Extent {
 }
 
 impl SendBuffer {
-    /// Its present size.
+    /// The current size.
     pub(crate) fn size(&self) -> u64 {
         let (SendBuffer::Linux(extent) | SendBuffer::Twice(extent) | SendBuffer::Refined(extent)) = self;
         extent.size
     }
 
-    /// The window may have grown. `windows` is the congestion control's own wish for the factor.
+    /// Grows the buffer with the window. `windows` is the factor that the congestion control requests.
     pub(crate) fn on_window(&mut self, window_bytes: u64, windows: Option<u32>) {
         let (extent, factor, allowed) = match self {
             SendBuffer::Linux(extent) => (extent, windows.unwrap_or(2), ALLOWED),
@@ -67,17 +68,19 @@ impl SendBuffer {
         extent.size = extent.size.max(wanted.min(extent.max));
     }
 
-    /// Whether an application that found it full is woken with `queued` bytes in it: when a third is free (Linux
-    /// sk_stream_is_writeable, as free space of at least half of what is queued).
+    /// True if a waiting application is woken with `queued` bytes in the buffer: when a third is free. (Linux
+    /// sk_stream_is_writeable: the free space is at least half of the queued bytes.)
     pub(crate) fn wakes(&self, queued: u64) -> bool {
         self.size().saturating_sub(queued) >= queued / 2
     }
 }
 
-/// Bytes of memory that Linux allows for a segment of 1,448 bytes: the next power of two that holds it and its headers, and what describes it.
-/// Measured with `ss -tmi` on kernels 6.1 (the virtual-time lab) and 6.18: `tb` is 2 x 2,304 for each segment of cwnd.
+/// Bytes of memory that Linux allows for a segment of 1,448 bytes: the next power of two for data and headers, and the
+/// descriptor. Measured with `ss -tmi` on kernels 6.1 (the virtual-time lab) and 6.18: `tb` is 2 x 2,304 for each
+/// segment of cwnd.
 const ALLOWED: u64 = 2_304;
-/// Bytes that such a segment takes, since several share a super-packet: measured there, `w` is 1.07 to 1.19 times what is queued.
+/// Bytes that such a segment takes, because several share a super-packet. Measured there: `w` is 1.07 to 1.19 times the
+/// queued bytes.
 const TAKEN: u64 = 1_448 * 112 / 100;
 
 #[cfg(test)]
@@ -97,13 +100,14 @@ mod tests {
         }
     }
 
-    /// With 38 segments of cwnd a kernel has queued up to 178,104 bytes (`tb` 175,104); it takes a whole super-packet where any is free.
+    /// With 38 segments of cwnd a kernel has queued up to 178,104 bytes (`tb` 175,104). It accepts a whole super-packet
+    /// if any space is free.
     #[test]
     fn linux_allows_memory_and_not_payload() {
         let mut buffer = SendBufferName::Linux.build(16_384, 1_000_000);
         buffer.on_window(38 * 1_448, None);
         assert_eq!(buffer.size() / 1_000, 156);
-        // Three quarters of a window are sent in a recovery, beside the window that began it.
+        // In a recovery three quarters of a window are sent, besides the window that began it.
         assert!(buffer.wakes(38 * 1_448 * 7 / 4));
     }
 

@@ -1,4 +1,4 @@
-//! What the application wrote and the peer has not acknowledged: bytes, or only how many.
+//! Written and unacknowledged data, as bytes or only as lengths.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -15,16 +15,16 @@ pub(crate) struct SendQueue {
     una: u64,
     end: u64,
     buffer: SendBuffer,
-    /// The application found no room (Linux SOCK_NOSPACE), and sleeps until a third is free.
+    /// The application found no room (Linux SOCK_NOSPACE) and sleeps until a third is free.
     blocked: bool,
     /// The application will write no more.
     closed: bool,
-    /// Memory for segments that cross from one write to the next, used again and again.
+    /// Reused memory for segments that cross from one write to the next.
     #[serde(skip)]
     crossing: Option<Box<BufferPool>>,
 }
 
-/// Our choice: more than leaves at once.
+/// Size of that memory. Our choice: more than leaves at once.
 const CROSSING_MAX: usize = 4 << 20;
 
 impl SendQueue {
@@ -41,7 +41,7 @@ impl SendQueue {
         }
     }
 
-    /// Takes as much of the payload as there is room for; returns how many bytes.
+    /// Takes as much of the payload as there is room for, and returns the number of bytes.
     pub(crate) fn write(&mut self, payload: &Payload) -> usize {
         if self.closed {
             return 0;
@@ -55,7 +55,8 @@ impl SendQueue {
         let part = if len == payload.len() { payload.clone() } else { payload.slice(0..len) };
         let start = self.end;
         self.end += len as u64;
-        // Lengths join, so that in the simulator one chunk holds all; bytes that lie side by side do, too.
+        // Lengths are joined, so that in the simulator one chunk holds all. Bytes that are adjacent in memory are
+        // joined, too.
         if let Some((_, last)) = self.chunks.back_mut()
             && let Some(joined) = last.join(&part)
         {
@@ -66,7 +67,7 @@ impl SendQueue {
         len
     }
 
-    /// Whether it holds what it says, from the byte at `una` on: of one that was read.
+    /// True if it holds all bytes from `una` on. For a state read from another process.
     pub(crate) fn is_sound(&self) -> bool {
         let mut at = self.chunks.front().map_or(self.end, |&(start, _)| start);
         let begins = at <= self.una && self.una <= self.end;
@@ -78,27 +79,27 @@ impl SendQueue {
         begins && follow && at == self.end
     }
 
-    /// Another buffer, for what is there and what comes.
+    /// Replaces the buffer rule for current and future data.
     pub(crate) fn set_buffer(&mut self, buffer: SendBuffer) {
         self.buffer = buffer;
     }
 
-    /// Bytes that the buffer still takes.
+    /// Free bytes of the buffer.
     pub(crate) fn room(&self) -> u64 {
         self.buffer.size().saturating_sub(self.end - self.una)
     }
 
-    /// Whether the application should write: it was not turned away, or a third is free again.
+    /// True if the application should write. After a refused write, a third must be free.
     pub(crate) fn is_writable(&self) -> bool {
         !self.closed && self.room() > 0 && (!self.blocked || self.buffer.wakes(self.end - self.una))
     }
 
-    /// The application is awake again.
+    /// The application has woken up.
     pub(crate) fn wake(&mut self) {
         self.blocked = false;
     }
 
-    /// The application waits for room.
+    /// True if the application waits for room.
     pub(crate) fn is_blocked(&self) -> bool {
         self.blocked
     }
@@ -109,17 +110,17 @@ impl SendQueue {
         self.blocked = false;
     }
 
-    /// Whether it was closed.
+    /// True if it was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Pieces of memory in which it keeps data.
+    /// Number of memory pieces that hold data.
     pub(crate) fn pieces(&self) -> usize {
         self.chunks.len()
     }
 
-    /// What was written last, if it is still kept.
+    /// The last written data, if it is still stored.
     pub(crate) fn last(&self) -> Option<&Payload> {
         self.chunks.back().map(|(_, payload)| payload)
     }
@@ -133,7 +134,7 @@ impl SendQueue {
         self.end
     }
 
-    /// The present size of the buffer.
+    /// The current size of the buffer.
     pub(crate) fn size(&self) -> u64 {
         self.buffer.size()
     }
@@ -143,13 +144,13 @@ impl SendQueue {
         self.buffer.on_window(window_bytes, windows);
     }
 
-    /// Frees what is acknowledged.
+    /// Frees acknowledged data.
     pub(crate) fn acknowledge(&mut self, una: u64) {
         self.una = una.clamp(self.una, self.end);
         while let Some((start, payload)) = self.chunks.front_mut() {
             let len = payload.len() as u64;
             if *start + len > self.una {
-                // A chunk of lengths is cut, so that it never grows beyond what one payload can say.
+                // A chunk of lengths is cut, so that it never exceeds the largest payload length.
                 if let (Payload::Length(left), true) = (&mut *payload, *start < self.una) {
                     *left -= (self.una - *start) as u32;
                     *start = self.una;
@@ -160,7 +161,7 @@ impl SendQueue {
         }
     }
 
-    /// Where the piece of memory that the byte at `position` lies in starts and ends.
+    /// Start and end of the memory piece that holds the byte at `position`.
     pub(crate) fn piece(&self, position: u64) -> (u64, u64) {
         let piece = self.chunks.get(self.chunk_at(position));
         piece.map_or((position, position), |(at, payload)| (*at, at + payload.len() as u64))
@@ -193,7 +194,7 @@ impl SendQueue {
 
     fn copy(&mut self, first: usize, start: u64, end: u64) -> Payload {
         let len = (end - start) as usize;
-        // Lengths among bytes read as zeros, as on the wire.
+        // Lengths between bytes are read as zeros, as on the wire.
         let crossed = self.chunks.range(first..).take_while(|(at, _)| *at < end);
         let parts = crossed.map(|(at, payload)| {
             let from = start.saturating_sub(*at) as usize;

@@ -1,7 +1,8 @@
-//! The sending half of a connection: what Linux keeps in struct tcp_sock for it, and the order of work of its tcp_ack.
+//! The sending half of a connection. It has the sender's part of Linux struct tcp_sock, and works in the order of
+//! tcp_ack.
 //!
-//! Each part of its state owns its fields, has a file and knows nothing of the whole. The rules lie above: `ack` says in which order an
-//! ACK goes through the parts, `transmit` what may leave, `timeouts` what happens when nothing comes.
+//! Each part of its state owns its fields, has a file and does not know the whole. The rules lie above the parts. `ack`
+//! has the order in which an ACK passes the parts, `transmit` the send rule, `timeouts` the timers.
 
 mod accounting;
 mod ack;
@@ -42,7 +43,8 @@ use crate::scoreboard::Scoreboard;
 
 pub(crate) use messages::{AckInput, AckVerdict, Supply, Transmission};
 
-/// The sending half. Parts are written flat, so that programs from before there were parts read them, and the other way round.
+/// The sending half. Parts are serialised flat, so that programs from before the parts existed can read them, and the
+/// reverse.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Sender {
     pub(crate) board: Scoreboard,
@@ -51,7 +53,7 @@ pub(crate) struct Sender {
     #[serde(flatten)]
     pub(crate) control: control::WindowControl,
     detection: Box<dyn AnyDetection>,
-    /// The detection says when congestion is answered.
+    /// The loss detection decides when to respond to congestion.
     #[serde(rename = "separate")]
     owns_response: bool,
     #[serde(flatten)]
@@ -68,14 +70,15 @@ pub(crate) struct Sender {
     pub(crate) pacer: pacer::Pacer,
     #[serde(flatten)]
     pub(crate) report: report::Report,
-    /// What must be sent whatever cwnd says: the probe of the tail, the first segment after a timeout.
+    /// Segment to send whatever cwnd says: the tail loss probe, or the first segment after a timeout or at the start of
+    /// recovery.
     forced: Option<messages::Forced>,
     hack1: hack1::Hack1,
     next_seg: next_seg::NextSeg,
     newreno: newreno::NewReno,
     usage: usage::Usage,
     pub(crate) mss: u32,
-    /// What is added to ticks to make a timestamp.
+    /// Offset added to clock ticks to form a timestamp.
     pub(crate) ts_offset: u32,
     sack_ok: bool,
     timestamps: bool,
@@ -83,7 +86,7 @@ pub(crate) struct Sender {
     pub(crate) totals: Totals,
 }
 
-/// Counts and times since the start.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Totals {
     pub(crate) segments_sent: u64,
@@ -104,7 +107,7 @@ pub(crate) struct Totals {
     pub(crate) ecn_reductions: u64,
 }
 
-/// What the handshake settled.
+/// Options that the handshake negotiated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agreed {
     pub(crate) mss: u32,
@@ -145,7 +148,7 @@ impl Sender {
         }
     }
 
-    /// The handshake is over: data starts at `start`, and the peer's first window is known.
+    /// The handshake is complete. Data starts at `start`, and the peer's first window is known.
     pub(crate) fn on_established(&mut self, agreed: Agreed, start: u64, window: u64, wl1: u64) {
         self.mss = agreed.mss.max(1);
         self.sack_ok = agreed.sack;
@@ -156,8 +159,8 @@ impl Sender {
         self.peer.open(window, wl1, start);
     }
 
-    /// The path takes segments of so many bytes, no longer ones. What repeats what is known, as each packet of a window brings it,
-    /// says nothing (Linux tcp_v4_mtu_reduced).
+    /// Lowers the segment size to `mss` bytes for the path. Repeated reports, as each packet of a window may cause,
+    /// have no effect (Linux tcp_v4_mtu_reduced).
     pub(crate) fn on_path_mss(&mut self, now: Instant, mss: u32) {
         if mss < self.mss {
             self.mss = mss;
@@ -166,7 +169,7 @@ impl Sender {
         }
     }
 
-    /// A timestamp of the peer in the handshake.
+    /// Passes a timestamp of the peer from the handshake.
     pub(crate) fn on_peer_timestamp(&mut self, tsval: u32, not_before: Option<Instant>, arrival: Instant) {
         self.control.congestion.on_peer_timestamp(tsval, not_before, arrival);
     }
@@ -183,12 +186,12 @@ impl Sender {
         self.config.timestamp_clock.ticks(now).wrapping_add(self.ts_offset)
     }
 
-    /// Pipe.
+    /// Segments in flight (pipe of RFC 6675).
     pub(crate) fn in_flight(&self) -> u32 {
         self.board.in_flight().saturating_sub(self.newreno.sacked)
     }
 
-    /// The algorithms' names.
+    /// The congestion control.
     pub(crate) fn congestion(&self) -> &dyn CongestionControl {
         &*self.control.congestion
     }
@@ -198,7 +201,7 @@ impl Sender {
         self.control.on_event(event, &sample);
     }
 
-    /// What is known without an ACK.
+    /// Returns the sample fields that need no ACK.
     #[inline(always)]
     fn base_sample(&self, now: Instant) -> AckSample {
         AckSample {

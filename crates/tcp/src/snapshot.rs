@@ -1,6 +1,6 @@
-//! Snapshots of the algorithms behind their traits: to be copied, written down and read.
+//! Serialisable snapshots of the algorithms behind their traits.
 
-/// All that implement a trait.
+/// An enum of all types that implement a trait.
 macro_rules! snapshot {
     ($state:ident of $any:ident, $seam:ident: $($type:ident,)+) => {
         #[doc = concat!("A [`", stringify!($seam), "`] of the list, everything that it knows included.")]
@@ -10,7 +10,7 @@ macro_rules! snapshot {
         }
 
         impl $state {
-            /// The algorithm, which goes on from here.
+            /// The algorithm, which continues from here.
             pub fn build(self) -> Box<dyn $any> {
                 match self { $($state::$type(algorithm) => algorithm,)+ }
             }
@@ -56,7 +56,7 @@ macro_rules! snapshot {
 
 pub(crate) use snapshot;
 
-/// Arrays of any length; serde itself goes as far as 32.
+/// Arrays of any length. serde itself stops at 32.
 pub(crate) mod array {
     use alloc::vec::Vec;
 

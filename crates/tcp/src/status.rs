@@ -10,11 +10,11 @@ use crate::reduction::ReductionName;
 use crate::send_queue::SendQueue;
 use crate::sender::Sender;
 
-/// The state of a connection. Fields that Linux's struct tcp_info has are named as there; windows are in packets of
+/// The state of a connection. Fields that exist in Linux struct tcp_info have the same names. Windows are in packets of
 /// `snd_mss`, times in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Status {
-    /// Where it is in its life.
+    /// The state of the connection.
     pub state: State,
     /// The state of the sender.
     pub ca_state: CaState,
@@ -24,48 +24,48 @@ pub struct Status {
     pub reduction: ReductionName,
     /// Loss detection.
     pub detection: DetectionName,
-    /// Shift of the peer's windows.
+    /// Window scale shift of the peer's windows.
     pub snd_wscale: u8,
-    /// Shift of ours.
+    /// Window scale shift of our windows.
     pub rcv_wscale: u8,
     /// Payload of a full-sized segment.
     pub snd_mss: u32,
-    /// ECN was agreed.
+    /// ECN was negotiated.
     pub ecn: bool,
-    /// What is on its way.
+    /// Segments in flight.
     pub pulse: Pulse,
-    /// The retransmission timer and the round trips behind it.
+    /// The retransmission timer and the RTTs behind it.
     pub timing: Timing,
-    /// What the sender may have on its way, and what it has to send.
+    /// The sender's windows and unsent data.
     pub window: Windows,
-    /// What was sent since the start, and what came back of it.
+    /// Data sent and acknowledged since the start.
     pub sent: Sent,
-    /// How often the sender met trouble since the start.
+    /// Timeouts, recoveries and other episodes since the start.
     pub episodes: Episodes,
-    /// How long the sender had something to send, and what held it back.
+    /// The time that the sender had data to send, and what limited it.
     pub busy: Busy,
-    /// The receiver: what came, and what it offers.
+    /// The receiver: received data and the offered window.
     pub receiver: Received,
 }
 
-/// The retransmission timer and the round trips behind it.
+/// The retransmission timer and the RTTs behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Retransmission timeout.
     pub rto: u64,
-    /// Its variance.
+    /// RTT variation.
     pub rttvar: u64,
     /// The shortest RTT; zero before the first sample.
     pub min_rtt: u64,
     /// Timeouts in a row.
     pub retransmits: u32,
-    /// Window probes unanswered.
+    /// Unanswered window probes.
     pub probes: u32,
     /// Doublings of the timeout.
     pub backoff: u32,
 }
 
-/// What the sender may have on its way, and what it has to send.
+/// The sender's windows and unsent data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     /// Slow start threshold.
@@ -74,11 +74,11 @@ pub struct Windows {
     pub snd_cwnd: u32,
     /// The peer's window in bytes.
     pub snd_wnd: u64,
-    /// The pacer's rate in bytes per second; zero without one.
+    /// The pacer's rate in bytes per second, or zero without pacing.
     pub pacing_rate: u64,
     /// Reordering distance in segments.
     pub reordering: u32,
-    /// Times that reordering was seen.
+    /// Number of times that reordering was observed.
     pub reord_seen: u32,
     /// SND.UNA, of the 64-bit stream.
     pub snd_una: u64,
@@ -90,16 +90,16 @@ pub struct Windows {
     pub sndbuf: u64,
 }
 
-/// What was sent since the start, and what came back of it.
+/// Data sent and acknowledged since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// Data segments sent.
     pub data_segs_out: u64,
     /// Bytes sent, retransmissions included.
     pub bytes_sent: u64,
-    /// Segments sent again in all.
+    /// Number of retransmitted segments.
     pub total_retrans: u64,
-    /// Bytes sent again.
+    /// Bytes retransmitted.
     pub bytes_retrans: u64,
     /// Bytes acknowledged.
     pub bytes_acked: u64,
@@ -111,31 +111,31 @@ pub struct Sent {
     pub beyond_window: u64,
 }
 
-/// How often the sender met trouble since the start.
+/// Timeouts, recoveries and other episodes since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Episodes {
-    /// Timeouts of the retransmission timer.
+    /// Retransmission timeouts.
     pub total_rto: u64,
-    /// Probes of the tail.
+    /// Tail loss probes.
     pub loss_probes: u64,
     /// Fast recoveries.
     pub recoveries: u64,
-    /// Of those, how many met an application stall.
+    /// Of those, the number with an application stall.
     pub stalled_recoveries: u64,
     /// Application stalls.
     pub application_stalls: u64,
-    /// Reductions taken back.
+    /// Undone reductions.
     pub undos: u64,
-    /// Retransmissions that Hack 1 brought.
+    /// Retransmissions by Hack 1.
     pub hack1: u64,
-    /// Reductions that an ECN-Echo called for.
+    /// Reductions caused by an ECN-Echo.
     pub ecn_reductions: u64,
 }
 
-/// How long the sender had something to send, and what held it back.
+/// The time that the sender had data to send, and what limited it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy {
-    /// Time with something to send.
+    /// Time with data to send.
     pub busy_time: u64,
     /// Of that, limited by the peer's window.
     pub rwnd_limited: u64,
@@ -143,45 +143,45 @@ pub struct Busy {
     pub sndbuf_limited: u64,
 }
 
-/// The receiver: what came, and what it offers.
+/// The receiver: received data and the offered window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Data segments received.
     pub data_segs_in: u64,
-    /// Bytes received in order or not.
+    /// Bytes received, in order or not.
     pub bytes_received: u64,
     /// Segments received out of order.
     pub rcv_ooopack: u64,
-    /// Segments with data received that had met congestion.
+    /// Data segments received with CE.
     pub received_ce: u64,
     /// Size of the receive buffer in bytes.
     pub rcvbuf: u64,
     /// The receiver's own RTT.
     pub rcv_rtt: u64,
-    /// The shortest of it, where DRWA keeps it.
+    /// The shortest receiver's RTT, if DRWA measures it.
     pub rcv_rtt_min: u64,
     /// DRWA's lambda in hundredths.
     pub drwa_lambda_percent: u32,
     /// RCV.NXT.
     pub rcv_nxt: u64,
-    /// The right edge of the window offered; never moves back.
+    /// The right edge of the offered window. It never moves back.
     pub rcv_edge: u64,
     /// Bytes that wait for a hole to be filled.
     pub out_of_order: u64,
-    /// Data received beyond the window and thrown away, in segments.
+    /// Segments with discarded data beyond the window.
     pub beyond_rcv_wnd: u64,
 }
 
-/// What is looked at most often of a [`Status`], and costs little to look at.
+/// The most frequently read fields of a [`Status`], which are cheap to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pulse {
     /// Segments sent and not cumulatively acknowledged.
     pub unacked: u32,
     /// Of those, reported by SACK.
     pub sacked: u32,
-    /// Of those, taken for lost.
+    /// Of those, marked lost.
     pub lost: u32,
-    /// Of those, sent again.
+    /// Of those, retransmitted.
     pub retrans: u32,
     /// Pipe: unacked - sacked - lost + retrans.
     pub in_flight: u32,
@@ -190,7 +190,7 @@ pub struct Pulse {
 }
 
 impl Connection {
-    /// A few numbers of the present state.
+    /// Returns a few numbers of the current state.
     pub fn pulse(&self) -> Pulse {
         let (Sender { board, rtt, .. }, in_flight) = (self.halves().0, self.halves().0.in_flight());
         Pulse {
@@ -203,7 +203,7 @@ impl Connection {
         }
     }
 
-    /// The present state, at `now`.
+    /// Returns the state at `now`.
     pub fn status(&self, now: Instant) -> Status {
         let (sender, receiver, queue) = self.halves();
         let (snd_wscale, rcv_wscale) = self.shifts();

@@ -1,4 +1,4 @@
-//! Transfers through queues that mark.
+//! Transfers through queues that mark packets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ fn a_marked_path_is_filled_without_a_loss() {
             let status = duplex.server_status().unwrap();
             let counters = *duplex.down.counters();
             let what = format!("{congestion} {detection}: {status:?} {counters:?}");
-            // TCP-NCL sends again without need while the queue builds up, and what is sent again cannot be marked.
+            // TCP-NCL retransmits unnecessarily while the queue grows, and retransmissions cannot be marked.
             if detection != DetectionName::Ncl {
                 assert_eq!((counters.dropped().packets, status.sent.total_retrans), (0, 0), "{what}");
             }

@@ -1,4 +1,4 @@
-//! Packets that no honest peer sends: nothing panics, nothing grows without bound.
+//! Packets that no honest peer sends must cause no panic and no unbounded growth.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use paceline_tcp::{Config, Connection, DetectionName, ReceiveBuffer, State};
 use paceline_wire::{Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr};
 use proptest::prelude::*;
 
-/// A segment whose numbers lie near those expected, or anywhere.
+/// A segment with numbers near the expected ones, or arbitrary ones.
 #[derive(Clone, Debug)]
 struct Forged {
     seq: i64,
@@ -58,7 +58,7 @@ fn forged() -> impl Strategy<Value = Forged> {
 struct Peer {
     connection: Connection,
     now: Instant,
-    /// What the connection expects and has sent, as its packets show.
+    /// RCV.NXT and SND.NXT of the connection, as its packets show.
     nxt: Seq,
     sent: Seq,
     tsval: u32,

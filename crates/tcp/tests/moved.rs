@@ -1,4 +1,4 @@
-//! A connection that is written down and read again, at any moment, goes on to the bit as if it had stayed.
+//! A connection that is serialised and read back at any moment continues exactly as if it had stayed.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -12,7 +12,7 @@ use paceline_tcp::{
 use paceline_wire::{Duration, Instant, Packet};
 use proptest::prelude::*;
 
-/// A number for all packets and when they left.
+/// A digest of all packets and their departure times.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Trace {
     packets: u64,
@@ -33,11 +33,11 @@ impl Tap for Trace {
     }
 }
 
-/// Slower than ten minutes is no fault here: TCP-PR without SACK takes how long a hole was open for a round trip, and waits
-/// for thrice as long at the next.
+/// More than ten minutes is no fault here. TCP-PR without SACK takes the open time of a hole as a round trip, and waits
+/// three times as long at the next one.
 const A_DAY: u64 = 86_400;
 
-/// What differs between runs.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 struct Run {
     server: Config,
@@ -46,12 +46,12 @@ struct Run {
     seed: u64,
     bytes: u64,
     content: bool,
-    /// When connections are moved, in milliseconds from the last time.
+    /// Times between moves of the connections, in milliseconds.
     moves: Vec<u64>,
 }
 
 impl Run {
-    /// Runs to the end; the connections are moved, or are not.
+    /// Runs to the end, with or without moves.
     fn run(&self, moves: bool) -> (Trace, String) {
         let (down, up) = self.path.clone();
         let mut duplex = Duplex::new(self.server, self.client, down, up, self.seed);
@@ -71,14 +71,14 @@ impl Run {
     }
 }
 
-/// Both are looked for in any case: an endpoint polls a connection that was.
+/// Both connections are looked up in any case, because an endpoint polls a connection after a look-up.
 fn move_both(duplex: &mut Duplex, moves: bool) {
     let server = duplex.server_id.and_then(|id| duplex.server.connection_mut(id));
     let client = duplex.client.connection_mut(duplex.client_id);
     for connection in [server, client].into_iter().flatten().filter(|_| moves) {
         let read: Connection = rmp_serde::from_slice(&written(connection)).unwrap();
         let (before, after) = (format!("{connection:?}"), format!("{read:?}"));
-        // Memory that is used again and again is left behind.
+        // Reused memory is not serialised.
         let is_crossing = before.contains(" crossing: Some");
         assert!(before == after || is_crossing, "{before}\n{after}");
         *connection = read;
@@ -89,7 +89,7 @@ fn written(connection: &Connection) -> Vec<u8> {
     rmp_serde::to_vec_named(connection).unwrap()
 }
 
-/// A path of 10 Mbit/s and 60 ms that loses and reorders.
+/// A path of 10 Mbit/s and 60 ms with loss and reordering.
 fn path(loss_percent: f64, reorder_percent: u64) -> (LinkConfig, LinkConfig) {
     let (mut down, up) = mobile_path(10.0, ms(60), (loss_percent * 1e7) as u64);
     down.reorder =
@@ -122,8 +122,8 @@ fn with_every_algorithm() {
     }
 }
 
-/// A relay has read a part of what came, and given it to another connection. Both parts lie in one piece of memory, and stay one when the
-/// rest follows. Each connection is written down by itself.
+/// A relay has read a part of the received data and written it to another connection. Both parts lie in one piece of
+/// memory, and still do when the rest follows. Each connection is serialised alone.
 #[test]
 fn what_two_connections_share_is_one_piece_again() {
     let duplex = |to_write: u64| {
@@ -173,7 +173,7 @@ fn run() -> impl Strategy<Value = Run> {
     )
         .prop_map(|((server, mut client), (loss, reorder), seed, bytes, content, moves)| {
             if content {
-                // Both ends share memory here, and a window that follows what is read sees which bytes lie side by side in it.
+                // Both ends share memory here. A window that depends on reads would see which bytes are adjacent in it.
                 client.receive_window = ReceiveWindowName::Fixed;
             }
             Run { server, client, path: path(loss, reorder), seed: u64::from(seed), bytes, content, moves }
@@ -183,13 +183,13 @@ fn run() -> impl Strategy<Value = Run> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Handshakes, data, recoveries, timeouts, closing: whatever it is doing.
+    /// During handshakes, data, recoveries, timeouts and closing.
     #[test]
     fn at_any_moment(run in run()) {
         run.check();
     }
 
-    /// What is damaged is refused, or is another connection; never a panic while it is read.
+    /// Damaged state is refused or gives another connection. Reading it never panics.
     #[test]
     fn damaged_state_is_read_without_a_panic(
         run in run(),

@@ -1,5 +1,5 @@
-//! Super-packets hold what would have left one by one: two connections that meet the same, one polled for segments and one for
-//! super-packets, send the same.
+//! Super-packets carry the segments that would otherwise leave one by one. Two connections get the same input. One is
+//! polled for segments, the other for super-packets. Both must send the same.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod harness;
@@ -9,14 +9,14 @@ use paceline_tcp::{Config, CongestionName, Connection, DetectionName, ReductionN
 use paceline_wire::{Duration, Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpOptionsRepr, TcpRepr};
 use proptest::prelude::*;
 
-/// What happens to a connection.
+/// An event of a connection.
 #[derive(Clone, Debug)]
 enum Step {
-    /// The application writes so many bytes, in memory of their own.
+    /// The application writes this number of bytes, in separate memory.
     Write(usize),
-    /// The peer has everything up to here, of what was sent, in thousandths.
+    /// The peer acknowledges this share of the data sent, in thousandths.
     Ack(u64),
-    /// It has a range above it, too.
+    /// It also reports a range above by SACK.
     Sack(u64, u64),
     /// The peer sends data.
     Data(u32),
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// Number, acknowledgement, flags, window, timestamps.
 type Header = (Seq, Seq, Flags, u16, Option<(u32, u32)>);
 
-/// One of the two, and what it sent: everything that a peer can tell.
+/// One of the two connections, and its log of all that a peer can observe.
 struct Subject {
     connection: Connection,
     most: u32,
@@ -196,7 +196,7 @@ fn a_segment_ends_where_a_long_piece_of_memory_does() {
     let config = Config { nagle: false, send_buffer_initial: 1 << 20, ..Config::default() };
     let mut subject = Subject::established(&config, 64);
     subject.take(&Step::Write(9 * 1_448));
-    // Without window left, so that what follows is written before it can leave.
+    // Without allowance, so that the following data is written before it can leave.
     subject.connection.set_allowance(0);
     for len in [700, 20 * 1_448, 3_000] {
         subject.connection.write(&Payload::from(vec![0; len]));

@@ -1,4 +1,4 @@
-//! Random faults, drawn from a seed; then the faults stop, and every connection must finish.
+//! Random faults, drawn from a seed. When they stop, every connection must finish.
 
 mod harness;
 
@@ -73,7 +73,7 @@ proptest! {
         duplex.content = content;
         let start = duplex.now;
         duplex.run(start + Duration::from_secs(10), &mut ());
-        // Whatever is on the way now is lost, and the path is in order from here on.
+        // Packets in flight are lost here. From here on the path has no faults.
         let clean = LinkConfig {
             rate: RateProcess::Constant(Rate::from_mbps(20.0)),
             delay: Delay::Constant(ms(20)),

@@ -84,7 +84,7 @@ fn real_bytes_arrive_as_they_were_sent() {
     }
 }
 
-/// 20 Mbit/s on a link that charges 1,515 bytes for 1,448 of payload: 19.12 Mbit/s, less the slow start.
+/// 20 Mbit/s on a link that charges 1,515 bytes for 1,448 of payload: 19.12 Mbit/s, without the slow start.
 #[test]
 fn a_path_without_loss_is_filled() {
     for &congestion in CongestionName::ALL {
@@ -127,7 +127,8 @@ fn one_loss_costs_one_retransmission() {
         finish(&mut duplex, 3_000_000, 20, detection.as_str());
         let status = duplex.server_status().unwrap();
         if matches!(detection, DetectionName::Ncl | DetectionName::NclSecondRd | DetectionName::NclAdaptive) {
-            // It was no congestion. Slow start lets every RTT exceed those before, and so the timer of many a packet.
+            // It was no congestion. In slow start every RTT exceeds the previous ones, so the timers of many packets
+            // expire.
             assert_eq!(
                 (status.episodes.total_rto, status.episodes.recoveries),
                 (0, 0),
@@ -135,7 +136,7 @@ fn one_loss_costs_one_retransmission() {
             );
             continue;
         }
-        // RFC 6675 adds one rescue to a recovery in which nothing else may go: here the window is full.
+        // RFC 6675 adds one rescue to a recovery in which nothing else may leave. Here the window is full.
         let rescues =
             [DetectionName::Rfc6675, DetectionName::TcpDoor, DetectionName::RrTcp].contains(&detection);
         let retransmitted = if rescues { 2 } else { 1 };
@@ -149,7 +150,7 @@ fn one_loss_costs_one_retransmission() {
 
 #[test]
 fn the_tail_is_probed_before_it_times_out() {
-    // The last three segments of 100 are lost (the SYN-ACK is packet 1; the FIN rides on the last).
+    // The last three segments of 100 are lost. (The SYN-ACK is packet 1, and the last segment carries the FIN.)
     let run = |detection| {
         let up = mobile_path(20.0, ms(100), 0).1;
         let server = Config { detection, ..Config::default() };
@@ -173,14 +174,14 @@ fn a_silence_ends_in_a_timeout_and_is_survived() {
             let server = Config { detection, congestion, ..Config::default() };
             let mut duplex = Duplex::new(server, client_config(260_640), down, up, 3);
             finish(&mut duplex, 10_000_000, 60, &format!("{detection} {congestion}"));
-            // TCP-PR has a timer of its own for what others leave to the timeout.
+            // TCP-PR's own timer handles losses that others leave to the timeout.
             let timeouts = duplex.server_status().unwrap().episodes.total_rto;
             assert!(timeouts > 0 || detection == DetectionName::TcpPr, "{detection} {congestion}");
         }
     }
 }
 
-/// A path that stands still and then delivers everything: F-RTO or timestamps tell that nothing was lost.
+/// A path that stalls and then delivers everything. F-RTO or timestamps show that nothing was lost.
 #[test]
 fn a_pause_is_no_loss() {
     let (mut down, up) = mobile_path(20.0, ms(100), 0);
@@ -202,7 +203,7 @@ fn a_reader_that_sleeps_closes_the_window_and_opens_it_again() {
     let start = duplex.now;
     duplex.run(start + Duration::from_secs(30), &mut ());
     let status = duplex.server_status().unwrap();
-    // The window is used to its last byte, then probed ever more seldom.
+    // The window is used to its last byte. Then probes become ever rarer.
     assert!(status.timing.backoff >= 4 && status.window.snd_wnd == 0, "{status:?}");
     assert_eq!(status.sent.total_retrans, 0);
     duplex.reading = true;

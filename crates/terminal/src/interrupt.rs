@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM as a flag, so that a run ends in order and cleans up.
+//! Ctrl-C and SIGTERM set a flag, so that a run ends in order and cleans up.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -9,8 +9,8 @@ use signal_hook::flag;
 
 use crate::error::{Error, Result};
 
-/// From here on the first signal sets the flag. A second one ends the program at once; what it leaves is removed by the
-/// next start.
+/// From here on the first signal sets the flag. A second one ends the program at once. The next start removes what it
+/// left.
 pub fn watch() -> Result<()> {
     let requested = REQUESTED.get_or_init(Arc::default);
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -21,7 +21,7 @@ pub fn watch() -> Result<()> {
     Ok(())
 }
 
-/// Whether a signal has come.
+/// True if a signal has arrived.
 pub fn requested() -> bool {
     REQUESTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }

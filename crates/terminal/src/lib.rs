@@ -1,5 +1,5 @@
-//! What commands have in common, whether they serve the operator or run experiments: standard output, tables, Ctrl-C, and the named
-//! profiles of the gateway.
+//! Code that all commands share, whether for the operator or for experiments: standard output, tables, Ctrl-C, and
+//! the named profiles of the gateway.
 
 pub mod interrupt;
 pub mod output;

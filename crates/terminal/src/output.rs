@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 
-/// What went wrong first.
+/// The first write error.
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// As `println!`, but a write that fails is told by [`finish`], where `println!` panics.
+/// Like `println!`, but [`finish`] reports a failed write, where `println!` panics.
 #[macro_export]
 macro_rules! say {
     () => { $crate::output::line(format_args!("")) };
@@ -17,12 +17,12 @@ macro_rules! say {
 }
 pub use crate::say;
 
-/// Writes a line; behind [`say`].
+/// Writes a line. Used by [`say`].
 pub fn line(text: fmt::Arguments<'_>) {
     note(writeln!(io::stdout().lock(), "{text}"));
 }
 
-/// Fails if something could not be written. Whoever stopped reading has what he wanted.
+/// Returns an error if a write failed. A reader that stopped reading is no error.
 pub fn finish() -> Result<()> {
     note(io::stdout().flush());
     match FAILED.lock().unwrap_or_else(PoisonError::into_inner).take() {

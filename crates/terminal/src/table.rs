@@ -4,7 +4,7 @@ use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, Table, presets,
 };
 
-/// The first `labels` columns are words, which are broken where the terminal is too narrow; the others are numbers.
+/// Creates a table. Its first `labels` columns are words, which wrap on a narrow terminal. The others are numbers.
 pub fn new_table(labels: usize, header: &[&str]) -> Table {
     let mut table = Table::new();
     table
@@ -18,10 +18,10 @@ pub fn new_table(labels: usize, header: &[&str]) -> Table {
     table
 }
 
-/// A column: its head, and what it has of a row.
+/// A column: its head, and the function that returns its text for a row.
 pub type Column<T> = (&'static str, fn(&T) -> String);
 
-/// The table of `rows`, in which the first `labels` columns are words.
+/// Returns the table of `rows`, whose first `labels` columns are words.
 pub fn table_of<'a, T: 'a>(
     labels: usize,
     columns: &[Column<T>],
@@ -35,7 +35,8 @@ pub fn table_of<'a, T: 'a>(
     table
 }
 
-/// As wide as the terminal: of the columns in `spare`, those are left out that have no room, the first first. The text says so.
+/// Formats a table for the terminal's width. Without enough room, it leaves out columns of `spare`, from the first
+/// on, and says so.
 pub fn fitted(table: Table, spare: &[&str]) -> String {
     match table.width() {
         Some(width) => fit(table, usize::from(width), spare),

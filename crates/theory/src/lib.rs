@@ -1,15 +1,15 @@
-//! What formulas say about TCP loss recovery over mobile links. No I/O, no clock, no randomness.
+//! Formulas for TCP loss recovery over mobile links. No I/O, no clock, no randomness.
 //!
-//! [`or`] holds the model of K. Liu et al., "Optimizing TCP Loss Recovery Performance Over Mobile Data Networks": how long
-//! the bottleneck stands idle while losses are repaired (Theorems 1 to 9), when the sending application stalls
-//! (Theorems 10, 11), and what its authors leave open: the utilisation of whole flows, and the smallest
-//! bandwidth-delay product at which a promised efficiency is lost.
+//! [`or`] holds the model of K. Liu et al., "Optimizing TCP Loss Recovery Performance Over Mobile Data Networks". It
+//! gives the idle time of the bottleneck while losses are repaired (Theorems 1 to 9). It tells when the sending
+//! application stalls (Theorems 10, 11). It adds what the authors leave open: the utilisation of whole flows, and the
+//! smallest bandwidth-delay product at which a promised efficiency is lost.
 //!
-//! [`ncl`] holds the model of a smart sender of C. Lai et al., "Enhancing Wireless TCP: A Serialized-Timer Approach": when a loss
-//! is to be answered as congestion (Eqs. 8 to 23, Lemmas 1 to 4).
+//! [`ncl`] holds the model of a smart sender of C. Lai et al., "Enhancing Wireless TCP: A Serialized-Timer Approach".
+//! It tells when the sender answers a loss as congestion (Eqs. 8 to 23, Lemmas 1 to 4).
 //!
-//! Units are packets and seconds, as in the paper, and stand in every name. Results are for people and reports: they use
-//! floating point and are not part of any simulation.
+//! Units are packets and seconds, as in the paper, and are part of every name. Results are for people and reports. They
+//! use floating point and are not part of any simulation.
 #![no_std]
 
 extern crate alloc;

@@ -2,8 +2,8 @@
 
 use paceline_theory::or::{DomainError, Episode, RateReduction};
 
-/// The calibration: packets of 1,500 bytes on 20 Mbit/s; a window of 180 packets at 100 ms, in proportion to the delay;
-/// bursts of 10 where the delay varies; CUBIC's factor of 0.7.
+/// The calibration: packets of 1,500 bytes on 20 Mbit/s, and CUBIC's factor of 0.7. The window is 180 packets at 100
+/// ms, in proportion to the delay. Bursts have 10 packets where the delay varies.
 fn episode(burst_packets: u32, delay_ms: u32) -> Result<Episode, DomainError> {
     Episode::new(20e6 / 8.0 / 1_500.0, f64::from(delay_ms) / 1e3, 180 * delay_ms / 100, burst_packets, 0.7)
 }

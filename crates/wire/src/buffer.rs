@@ -1,8 +1,8 @@
-//! Payload bytes that are shared, and a pool that recycles them.
+//! Shared payload bytes, and a pool that recycles their memory.
 //!
-//! A chunk of memory goes back to its pool when the last [`Buffer`] over it is dropped, on whatever thread that happens,
-//! so that packets cost no allocation once the pool has grown to what the traffic needs. What is received into a [`Block`] becomes
-//! a buffer by changing places with a chunk of the pool: long payload is not copied.
+//! A chunk of memory returns to its pool when the last [`Buffer`] over it is dropped, on any thread. So packets cost no
+//! allocation once the pool has grown to what the traffic needs. Data received into a [`Block`] becomes a buffer when
+//! block and pool exchange memory, so long payload is not copied.
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use spin::Mutex;
 
-/// Keeps bytes in recycled memory; never holds more than a fixed amount of it.
+/// Keeps bytes in recycled memory, of which it never holds more than a fixed amount.
 #[derive(Debug)]
 pub struct BufferPool {
     shared: Arc<Shared>,
@@ -23,7 +23,7 @@ pub struct BufferPool {
 }
 
 impl BufferPool {
-    /// A pool whose chunks, in use and spare together, never exceed `max_bytes`.
+    /// A pool whose chunks never exceed `max_bytes`, in use and spare together.
     pub fn new(max_bytes: usize) -> Self {
         BufferPool { shared: Arc::new(Shared::default()), max_bytes }
     }
@@ -35,12 +35,12 @@ impl BufferPool {
         }
         let end = u32::try_from(bytes.len()).ok()?;
         let mut chunk = self.chunk(bytes.len())?;
-        // Always unique: it is fresh, or the last buffer over it has gone.
+        // Always unique: the chunk is new, or its last buffer was dropped.
         Arc::get_mut(&mut chunk)?.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(Buffer { chunk: Some(chunk), start: 0, end })
     }
 
-    /// A buffer with copies of `parts`, one behind the other, `len` bytes in all: what is missing of them is zero, what is too much is
+    /// A buffer of `len` bytes with copies of `parts`, one behind the other. Missing bytes are zero, excess bytes are
     /// left out. `None` when the pool is exhausted.
     pub fn gather<'a>(&mut self, len: usize, parts: impl Iterator<Item = &'a [u8]>) -> Option<Buffer> {
         if len == 0 {
@@ -58,11 +58,12 @@ impl BufferPool {
         Some(Buffer { chunk: Some(chunk), start: 0, end })
     }
 
-    /// A buffer with the bytes of `range` of `block`; a range that leaves the block is cut. `None` when the pool is exhausted.
+    /// A buffer with the bytes of `range` of `block`. A range that leaves the block is cut. `None` when the pool is
+    /// exhausted.
     ///
-    /// What would take as much memory as a block anyway is not copied: the block's memory becomes the buffer's, and the block gets other
-    /// memory of the pool in its place, with whatever bytes are in it. Of shorter bytes the buffer is a copy and the block keeps its memory,
-    /// so that few bytes never hold much of it.
+    /// A range that needs as much memory as a block is not copied. The block's memory becomes the buffer's, and the
+    /// block gets other memory of the pool with arbitrary content. A shorter range is copied and the block keeps its
+    /// memory, so that few bytes never hold much memory.
     pub fn keep(&mut self, block: &mut Block, range: Range<usize>) -> Option<Buffer> {
         let end = range.end.min(Block::LEN);
         let start = range.start.min(end);
@@ -70,12 +71,12 @@ impl BufferPool {
             return self.copy_from(&block[start..end]);
         }
         let mut chunk = self.chunk(Block::LEN)?;
-        // Unique, as above. Both are as long, so that the pool has as much memory as before.
+        // Unique, as above. Both have the same length, so the pool's memory does not change.
         mem::swap(&mut Arc::get_mut(&mut chunk)?.bytes, &mut block.bytes);
         Some(Buffer { chunk: Some(chunk), start: start as u32, end: end as u32 })
     }
 
-    /// Bytes of memory that buffers occupy: whole chunks, not the bytes stored in them.
+    /// Bytes of memory that buffers occupy, as whole chunks.
     pub fn in_use(&self) -> usize {
         self.allocated().saturating_sub(self.shared.spare_bytes())
     }
@@ -85,7 +86,7 @@ impl BufferPool {
         self.shared.allocated.load(Ordering::Relaxed)
     }
 
-    /// The most that [`allocated`](Self::allocated) can be.
+    /// The upper bound of [`allocated`](Self::allocated).
     pub fn max_bytes(&self) -> usize {
         self.max_bytes
     }
@@ -97,7 +98,7 @@ impl BufferPool {
         }
         let size = class.map_or(len, |class| CLASSES[class]);
         self.make_room(size)?;
-        // Only this method adds, and it has the pool to itself, so the bound holds.
+        // Only this method adds memory, and it has exclusive access to the pool, so the bound holds.
         self.shared.allocated.fetch_add(size, Ordering::Relaxed);
         Some(Arc::new(Chunk { bytes: vec![0; size].into_boxed_slice(), home: Arc::downgrade(&self.shared) }))
     }
@@ -117,21 +118,21 @@ impl BufferPool {
     }
 }
 
-/// Memory of its owner, to receive a packet into. It counts in no pool; [`BufferPool::keep`] makes a buffer of what is in it.
+/// Memory outside the pool, to receive a packet into. [`BufferPool::keep`] makes a buffer of its content.
 ///
-/// The bytes are on the heap, and stay where they are until then, also while the block itself is moved.
+/// The bytes are on the heap and stay at their address until then, even if the block is moved.
 pub struct Block {
-    // `Block::LEN` of them: chunks of a pool are told apart by their length.
+    // `Block::LEN` bytes: a pool distinguishes chunks by their length.
     bytes: Box<[u8]>,
 }
 
 impl Block {
-    /// Bytes of a block: the longest that a device delivers, in whole lines of the cache. That is an IP packet of 65,535 bytes, a link
-    /// header of 22 (Ethernet with two VLAN tags) and a virtio header of 10.
+    /// Length of a block: the longest frame of a device, in whole cache lines. That is an IP packet of 65,535 bytes, a
+    /// link header of 22 (Ethernet with two VLAN tags) and a virtio header of 10.
     pub const LEN: usize = (65_535_usize + 22 + 10).next_multiple_of(64);
 }
 
-/// A block of zeros. Where the machine's memory is mapped lazily, it takes little of it until it is written to.
+/// A block of zeros. If the system maps memory lazily, it takes little until it is written to.
 impl Default for Block {
     fn default() -> Block {
         Block { bytes: vec![0; Block::LEN].into_boxed_slice() }
@@ -158,7 +159,7 @@ impl fmt::Debug for Block {
     }
 }
 
-/// Shared, immutable bytes: a range of a chunk. Cloning and slicing copy nothing.
+/// Shared, immutable bytes: a range of a chunk. Clones and slices do not copy.
 #[derive(Clone, Default)]
 pub struct Buffer {
     chunk: Option<Arc<Chunk>>,
@@ -179,7 +180,7 @@ impl Buffer {
         Buffer { chunk: self.chunk.clone(), start: self.start + start as u32, end: self.start + end as u32 }
     }
 
-    /// This buffer and `next` as one, when they lie side by side in the same memory.
+    /// This buffer and `next` as one, if they are adjacent in the same memory.
     #[must_use]
     pub fn join(&self, next: &Buffer) -> Option<Buffer> {
         match (&self.chunk, &next.chunk) {
@@ -205,7 +206,8 @@ impl Deref for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let Some(mut chunk) = self.chunk.take() else { return };
-        // Two threads that drop the last two buffers at once may both see the other's; then the chunk is freed instead.
+        // If two threads drop the last two buffers at the same time, each may see the other's. Then the chunk is freed
+        // instead.
         if Arc::get_mut(&mut chunk).is_some()
             && let Some(home) = chunk.home.upgrade()
         {
@@ -214,7 +216,7 @@ impl Drop for Buffer {
     }
 }
 
-/// Takes the bytes over without copying; they belong to no pool.
+/// Takes the bytes without a copy. They belong to no pool.
 impl From<Vec<u8>> for Buffer {
     fn from(mut bytes: Vec<u8>) -> Buffer {
         bytes.truncate(u32::MAX as usize);
@@ -247,26 +249,26 @@ impl serde::Serialize for Buffer {
     }
 }
 
-/// In memory that belongs to no pool.
+/// The bytes belong to no pool.
 impl<'de> serde::Deserialize<'de> for Buffer {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Buffer::from(serde_bytes::ByteBuf::deserialize(deserializer)?.into_vec()))
     }
 }
 
-/// Chunk sizes: an Ethernet payload, then doubling; the last holds the largest super-packet together with the headers that it is received
-/// with, so that it changes places with a block. Longer buffers are made to measure.
+/// Chunk sizes: an Ethernet payload, then doubled. The last size is that of a block, which holds the largest
+/// super-packet with its headers. Longer buffers get a chunk of exactly their length.
 const CLASSES: [usize; 6] = [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, Block::LEN];
 
-/// What is longer has a chunk as long as a block.
+/// Longer data gets a chunk as long as a block.
 const COPIED_MAX: usize = CLASSES[CLASSES.len() - 2];
 
-/// Spare chunks kept in each class. Our choice: the burst of a large receive ring, while the queues stay small.
+/// Most spare chunks kept in each class. Our choice: the burst of a large receive ring, while the queues stay small.
 const MAX_SPARE_CHUNKS: usize = 8192;
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// The chunk that came back last is used first: its memory is still in the processor's cache.
+    /// The chunk returned last is used first, because its memory is still in the processor's cache.
     spare: [Mutex<Vec<Arc<Chunk>>>; CLASSES.len()],
     allocated: AtomicUsize,
 }
@@ -384,13 +386,13 @@ mod tests {
         block.fill(2);
         assert!(long.len() == COPIED_MAX + 1 && long.iter().all(|&byte| byte == 1));
         assert_eq!((pool.in_use(), pool.allocated()), (Block::LEN, Block::LEN));
-        // Without other memory the block keeps its own.
+        // Without free pool memory the block keeps its own.
         let other = block.as_ptr();
         assert!(pool.keep(&mut block, 0..Block::LEN).is_none());
         assert_eq!((block.as_ptr(), block[0]), (other, 2));
         drop(long);
         assert_eq!((pool.in_use(), pool.allocated()), (0, Block::LEN));
-        // The two pieces of memory take turns.
+        // The two pieces of memory are exchanged again.
         let next = pool.keep(&mut block, 7..Block::LEN + 9).unwrap();
         assert_eq!((next.as_ptr(), next.len()), (other.wrapping_add(7), Block::LEN - 7));
         assert_eq!(block.as_ptr(), received_at);
@@ -448,7 +450,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is copied, kept where it was received and given back, the bound holds and no two live buffers share memory, nor do a
+        /// For any copies, receptions and returns. The bound holds, and no two live buffers share memory, nor do a
         /// buffer and a block.
         #[test]
         fn memory_is_bounded_and_never_shared(
@@ -467,7 +469,7 @@ mod tests {
                 } else {
                     (pool.copy_from(&vec![mark; len]), len)
                 };
-                // Spare memory is never a reason to refuse.
+                // Spare memory never causes a refusal.
                 let needed = live.iter().map(|&(_, _, len)| capacity(len)).sum::<usize>() + capacity(len);
                 prop_assert_eq!(buffer.is_some(), needed <= max_bytes);
                 live.extend(buffer.map(|buffer| (buffer, mark, len)));

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-/// The one's complement sum of `bytes` as big-endian 16-bit words, not folded; an odd last byte is padded with zero.
+/// The one's complement sum of `bytes` as big-endian 16-bit words, not folded. An odd last byte is padded with zero.
 ///
 /// Sums may be added to each other as long as every part but the last has an even length.
 pub fn sum(bytes: &[u8]) -> u64 {
@@ -27,12 +27,12 @@ pub const fn fold(sum: u64) -> u16 {
 
 /// The sum of the pseudo header for TCP: RFC 9293, Section 3.1, and RFC 8200, Section 8.1.
 ///
-/// Addresses of different families do not occur in a packet; each is summed as it is.
+/// Addresses of different families do not occur in a packet. Each is summed as it is.
 pub fn pseudo_header(src: IpAddr, dst: IpAddr, tcp_len: usize) -> u64 {
     address(src) + address(dst) + tcp_and_len(tcp_len)
 }
 
-/// What the pseudo header has beside addresses.
+/// The sum of the pseudo header without its addresses.
 pub fn tcp_and_len(tcp_len: usize) -> u64 {
     const TCP: u64 = 6;
     // The length is 32 bits wide in IPv6 and 16 in IPv4; the sum is the same.
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// RFC 1071 as its Section 1 words it, a word at a time.
+    /// RFC 1071, Section 1, one word at a time.
     fn by_the_word(bytes: &[u8]) -> u16 {
         let mut sum: u32 = 0;
         for word in bytes.chunks(2) {

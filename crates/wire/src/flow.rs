@@ -5,9 +5,9 @@ use core::net::SocketAddr;
 /// The addresses and ports of one direction of a TCP connection, as its packets carry them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
 pub struct FlowKey {
-    /// Who sends.
+    /// The sender.
     pub src: SocketAddr,
-    /// Who receives.
+    /// The receiver.
     pub dst: SocketAddr,
 }
 

@@ -1,5 +1,5 @@
-//! IPv4, IPv6 and TCP headers: parse without copying, edit in place, incremental checksums; and the [`Packet`] that
-//! travels between nodes. No I/O, no clock; no bytes make it panic.
+//! IPv4, IPv6 and TCP headers: parsing without copying, in-place editing, incremental checksums. The [`Packet`] travels
+//! between nodes. No I/O and no clock. No input makes it panic.
 #![no_std]
 
 extern crate alloc;

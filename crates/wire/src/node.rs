@@ -1,4 +1,4 @@
-//! What a driver knows of a gateway or an endpoint: packets and time in, packets out.
+//! The interface between a driver and a gateway or an endpoint: packets and time in, packets out.
 
 use crate::packet::Packet;
 use crate::time::Instant;
@@ -9,26 +9,26 @@ pub struct PortId(pub u8);
 
 /// Anything that turns packets and time into packets.
 ///
-/// A driver hands over what arrived, calls `poll_transmit` until it returns `None`, sleeps until `poll_timeout`, and calls
-/// `handle_timeout`. Time never goes backwards between calls. Early or repeated timeouts do nothing.
+/// A driver passes arriving packets, calls `poll_transmit` until it returns `None`, sleeps until `poll_timeout`, and
+/// calls `handle_timeout`. Time never goes backwards between calls. Early or repeated timeouts do nothing.
 pub trait Node {
     /// Takes a packet that arrived at `arrival` on `port`. Time belongs to the packet, not to the moment of the call.
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet);
 
-    /// Does what is due at `now`.
+    /// Handles the timers that have expired at `now`.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// The next packet to send, with the port it leaves by; `None` when there is nothing to send at `now`.
-    /// The order within a direction of a flow is kept.
+    /// The next packet to send and its port, or `None` when there is nothing to send at `now`. Packets of one direction
+    /// of a flow stay in order.
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)>;
 
-    /// As [`handle_packet`](Self::handle_packet), of a packet whose memory the driver uses again: packets are large.
+    /// As [`handle_packet`](Self::handle_packet), for a packet whose memory the driver reuses. Packets are large.
     fn handle_borrowed(&mut self, arrival: Instant, port: PortId, packet: &Packet) {
         self.handle_packet(arrival, port, packet.clone());
     }
 
-    /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory the driver uses again. Without one to send,
-    /// what it holds says nothing.
+    /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory the driver reuses. If it returns `None`,
+    /// the content of `packet` has no meaning.
     fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> Option<PortId> {
         let (port, next) = self.poll_transmit(now)?;
         *packet = next;

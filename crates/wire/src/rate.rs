@@ -11,7 +11,7 @@ use crate::time::{Duration, mul_div};
 pub struct Rate(u64);
 
 impl Rate {
-    /// Nothing moves.
+    /// The rate zero.
     pub const ZERO: Rate = Rate(0);
 
     /// `bytes` per second.
@@ -24,12 +24,12 @@ impl Rate {
         Rate(bits / 8)
     }
 
-    /// `mbps` megabits (10^6 bits) per second; negative and non-finite values give zero.
+    /// `mbps` megabits (10^6 bits) per second. Negative and non-finite values give zero.
     pub fn from_mbps(mbps: f64) -> Self {
         Rate((mbps * 125_000.0) as u64)
     }
 
-    /// The rate that moves `bytes` in `time`; zero for an empty time.
+    /// The rate that sends `bytes` in `time`. Zero for an empty time.
     pub const fn from_bytes_in(bytes: u64, time: Duration) -> Self {
         if time.is_zero() { Rate::ZERO } else { Rate(mul_div(bytes, 1_000_000_000, time.as_nanos())) }
     }
@@ -44,17 +44,17 @@ impl Rate {
         self.0 as f64 / 125_000.0
     }
 
-    /// True when nothing moves.
+    /// True if the rate is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// Whole bytes moved in `time`.
+    /// Whole bytes sent in `time`.
     pub const fn bytes_in(self, time: Duration) -> u64 {
         mul_div(self.0, time.as_nanos(), 1_000_000_000)
     }
 
-    /// The time that `bytes` take; `Duration::MAX` at rate zero.
+    /// The time that `bytes` take. `Duration::MAX` at rate zero.
     pub const fn time_for(self, bytes: u64) -> Duration {
         Duration::from_nanos(mul_div(bytes, 1_000_000_000, self.0))
     }

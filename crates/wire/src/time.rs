@@ -1,7 +1,7 @@
 //! Time as numbers: nanoseconds since an epoch that the driver chooses.
 //!
-//! Nothing here reads a clock. In the simulator the epoch is the start of the run, on live packets it is that of
-//! `CLOCK_MONOTONIC`. Integers, so that a seed gives the same run on every machine.
+//! Nothing here reads a clock. In the simulator the epoch is the start of the run, on live packets that of
+//! `CLOCK_MONOTONIC`. Times are integers, so that a seed gives the same run on every machine.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -37,7 +37,7 @@ impl Instant {
         self.0 as f64 / 1e9
     }
 
-    /// The time from `earlier` to `self`; zero if `earlier` is later.
+    /// The time from `earlier` to `self`. Zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Instant) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }

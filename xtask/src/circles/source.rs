@@ -1,22 +1,22 @@
-//! A source file as text: its words without comments, strings and tests, what it defines and what it imports.
+//! A source file as text: its words without comments, strings and tests, its definitions and its imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What precedes a name at the top of a file.
+/// Keywords before a defined name at the top level of a file.
 const KINDS: [&str; 9] = ["struct", "enum", "union", "trait", "fn", "const", "static", "type", "macro_rules"];
 
 /// One file of a crate.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// Items at the top of the file.
+    /// Items at the top level of the file.
     pub(super) defines: BTreeSet<String>,
-    /// A name here, and the path that it stands for.
+    /// Imported names and their paths.
     pub(super) imports: BTreeMap<String, Vec<String>>,
-    /// Modules of which everything is imported.
+    /// Modules from which everything is imported.
     pub(super) globs: Vec<Vec<String>>,
-    /// Paths and names in use, imports apart.
+    /// Paths and names in use, except imports.
     pub(super) paths: BTreeSet<Vec<String>>,
-    /// Child modules that only tests have.
+    /// Child modules for tests only.
     pub(super) tests: BTreeSet<String>,
 }
 
@@ -60,7 +60,7 @@ impl Source {
         source
     }
 
-    /// Enters the path that begins here, if one does. Returns how many words were read.
+    /// Adds the path that begins here, if there is one. Returns the number of words read.
     fn path(&mut self, rest: &[String]) -> usize {
         if !is_name(&rest[0]) {
             return 1;
@@ -76,7 +76,7 @@ impl Source {
         len
     }
 
-    /// Enters a tree of imports: `a::{b, c as d, e::*}`.
+    /// Adds a tree of imports: `a::{b, c as d, e::*}`.
     fn import(&mut self, tree: &[String], prefix: &[String]) {
         let mut path = prefix.to_vec();
         let mut words = tree.iter().enumerate();
@@ -105,7 +105,7 @@ impl Source {
     }
 }
 
-/// What a macro makes, by our macros' way of naming it: the types that stand first in its braces, attributes apart.
+/// Returns the types that a macro defines. Our macros name them first in their braces, after attributes.
 fn made(mut words: &[String]) -> Vec<String> {
     words = words.get(1..).unwrap_or_default();
     while words.first().is_some_and(|word| word == "#") {
@@ -116,7 +116,7 @@ fn made(mut words: &[String]) -> Vec<String> {
     named.filter(|word| word.starts_with(char::is_uppercase)).cloned().collect()
 }
 
-/// What stands between the outermost commas.
+/// Splits at the outermost commas.
 fn branches(words: &[String]) -> Vec<&[String]> {
     let mut depth = 0_i32;
     let outermost = |word: &String| {
@@ -126,7 +126,7 @@ fn branches(words: &[String]) -> Vec<&[String]> {
     words.split(outermost).filter(|branch| !branch.is_empty()).collect()
 }
 
-/// How many words the item has that only tests have, if one begins here.
+/// Returns the number of words of the test-only item that begins here, if there is one.
 fn test_item(words: &[String]) -> Option<usize> {
     let starts = ["#", "[", "cfg", "(", "test", ")", "]"];
     if words.len() < starts.len() || !words.iter().zip(starts).all(|(word, start)| word == start) {
@@ -144,7 +144,7 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }
 
-/// The words of a text: names, `::`, and single marks. Comments, strings and numbers are left out.
+/// Returns the words of a text: names, `::`, and single marks. Leaves out comments, strings and numbers.
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text;
@@ -192,7 +192,7 @@ fn raw_string(text: &str) -> usize {
     text[start..].find(end).map_or(text.len(), |at| start + at + end.len())
 }
 
-/// A character, or a lifetime, of which only the mark is passed.
+/// Returns the length of a character. For a lifetime, only the mark is skipped.
 fn character(text: &str) -> usize {
     let mut inside = text.chars().skip(1);
     match (inside.next(), inside.next()) {

@@ -1,4 +1,5 @@
-//! Published cells and ours as tables: rows and columns as in the paper where an axis is known, else a line for each cell.
+//! Published cells and ours as tables. With a known axis, rows and columns are as in the paper. Otherwise each cell
+//! has a line.
 
 use std::fmt::Write as _;
 
@@ -8,13 +9,13 @@ use super::{figure, shown};
 
 type Cell = Map<String, Value>;
 
-/// Off by so many points of utilisation is in bold.
+/// Cells that differ by more points of utilisation are bold.
 const OFF_POINTS: f64 = 10.0;
 
-/// Our choice: more lines nobody reads; `--json` has them.
+/// Our choice: nobody reads more lines, and `--json` has them.
 const LINES_MAX: usize = 200;
 
-/// All tables.
+/// Returns all tables.
 pub(super) fn tables(cells: &[Cell]) -> String {
     let mut text = String::new();
     for of_table in cells.chunk_by(|one, other| one.get("table") == other.get("table")) {
@@ -25,7 +26,7 @@ pub(super) fn tables(cells: &[Cell]) -> String {
             Some(name) => {
                 let _ = write!(text, "\n### {}\n", shown(name));
             }
-            // The sections show them.
+            // The sections show these cells.
             None if of_table.len() > LINES_MAX => continue,
             None => text.push_str("\n### Cells\n"),
         }
@@ -38,7 +39,7 @@ pub(super) fn tables(cells: &[Cell]) -> String {
     text
 }
 
-/// One table for each variant and kind: a row for each algorithm, a column for each value of the axis.
+/// Returns one table for each variant and kind, with a row for each algorithm and a column for each value of the axis.
 fn as_published(cells: &[Cell]) -> String {
     let mut text = String::from("\nPublished / ours ± half of the 95 % interval");
     text.push_str(if cells.iter().any(|cell| is_number(cell, "rack_tlp")) {
@@ -95,7 +96,7 @@ fn write_block(text: &mut String, cells: &[&Cell], notes: &mut Vec<String>) {
     }
 }
 
-/// Utilisation in percent where it was published, else the value.
+/// Formats a cell: utilisation in percent if the paper published it, or the value.
 fn entry(cell: &Cell, notes: &mut Vec<String>) -> String {
     let number = |key: &str| cell.get(key).and_then(Value::as_f64);
     let (Some(value), Some(published)) = (number("value"), number("published")) else { return "-".into() };
@@ -127,7 +128,7 @@ fn entry(cell: &Cell, notes: &mut Vec<String>) -> String {
     text
 }
 
-/// Whatever its columns are.
+/// Returns a table with a line for each cell, whatever its columns are.
 fn line_by_line(cells: &[Cell]) -> String {
     let columns: Vec<&String> = cells[0]
         .keys()

@@ -1,4 +1,4 @@
-//! The medium access against what is known of it: Bianchi's model, the arithmetic of the standard, hidden stations.
+//! The medium access beside Bianchi's model, the arithmetic of the standard, and hidden stations.
 
 use super::*;
 use crate::config::Radio;
@@ -6,7 +6,7 @@ use crate::mac::{EVERYBODY, Timing};
 
 const BYTES: u32 = 1_000;
 
-/// Every station always has a frame for the one given, if any.
+/// Every station always has a frame for the station in `to`, if there is one.
 struct Saturated {
     channel: Channel,
     to: Vec<Option<StationId>>,
@@ -60,14 +60,14 @@ fn with(rts: bool, config: AdHocConfig) -> AdHocConfig {
     AdHocConfig { timing: Timing { rts, ..config.timing }, ..config }
 }
 
-/// So many stations in range of each other, where no frame survives another.
+/// Stations in range of each other. No frame survives another.
 fn circle(stations: usize) -> AdHocConfig {
     let places: Vec<(f64, f64)> = (0..stations).map(|n| (n as f64, (n * n % 7) as f64)).collect();
     let config = AdHocConfig::standing(&places);
     AdHocConfig { radio: Radio { capture: 1e6, ..config.radio }, ..config }
 }
 
-/// DIFS, half the smallest window on average, frame, SIFS, ACK; and nobody else.
+/// One sender needs DIFS, half the smallest window on average, frame, SIFS and ACK. No other station sends.
 #[test]
 fn one_sender_has_the_throughput_of_the_standards_arithmetic() {
     for rts in [false, true] {
@@ -87,13 +87,13 @@ fn one_sender_has_the_throughput_of_the_standards_arithmetic() {
     }
 }
 
-/// G. Bianchi, "Performance Analysis of the IEEE 802.11 Distributed Coordination Function", 2000, Eqs. (7), (9), (13), (14) and
-/// (17), with five doublings of the window.
+/// G. Bianchi, "Performance Analysis of the IEEE 802.11 Distributed Coordination Function", 2000, Eqs. (7), (9), (13),
+/// (14) and (17), with five doublings of the window.
 fn bianchi(n: i32, timing: &Timing) -> f64 {
     let (w, m) = (f64::from(timing.cw_min) + 1.0, 5);
     let tau_of =
         |p: f64| 2.0 * (1.0 - 2.0 * p) / ((1.0 - 2.0 * p) * (w + 1.0) + p * w * (1.0 - (2.0 * p).powi(m)));
-    // The two equations have one solution; p falls with tau.
+    // The two equations have one solution, because tau falls as p rises.
     let (mut low, mut high) = (0.0, 0.499_999);
     for _ in 0..100 {
         let p = (low + high) / 2.0;
@@ -121,7 +121,7 @@ fn bianchi(n: i32, timing: &Timing) -> f64 {
 fn saturated_stations_have_the_throughput_of_bianchis_model() {
     for rts in [false, true] {
         for stations in [2, 5, 10, 20] {
-            // Many retries, as in the model, which never gives up.
+            // Many retries, because the model never gives up.
             let mut config = with(rts, circle(stations));
             config.timing.short_retries = 100;
             config.timing.long_retries = 100;
@@ -142,7 +142,7 @@ fn stations_share_alike() {
     assert!(sent.arrived.iter().all(|count| (*count as f64 / mean - 1.0).abs() < 0.1), "{:?}", sent.arrived);
 }
 
-/// 0 and 2 do not sense each other, and both send to 1: without RTS nearly every frame of 4 ms is hit.
+/// Stations 0 and 2 do not sense each other, and both send to 1. Without RTS nearly every frame of 4 ms is hit.
 #[test]
 fn rts_helps_against_hidden_stations() {
     let arrived = |rts: bool| {
@@ -161,7 +161,7 @@ fn a_neighbour_out_of_range_is_given_up() {
     let sent = Saturated::new(&config, vec![Some(1), None]).run(1);
     assert!(sent.gave_up > 5 && sent.done == 0 && sent.arrived == [0, 0]);
     let counters = sent.channel.counters();
-    // Seven RTS for each; the last one may still go on.
+    // Seven RTS for each job. The last job may still go on.
     assert!((sent.gave_up * 7..sent.gave_up * 7 + 7).contains(&counters.frames), "{counters:?}");
 }
 

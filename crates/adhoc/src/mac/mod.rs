@@ -1,14 +1,14 @@
 //! Carrier sense with collision avoidance (IEEE 802.11, distributed coordination function) in one station.
 //!
-//! A frame is sent when the medium has been idle for DIFS and for the station's back-off, which counts down in idle slots
-//! and stands still while the medium is busy. A frame to one station is announced by RTS and CTS, if so configured, and is
-//! acknowledged; what is not is sent again after a longer back-off, until a limit.
+//! A frame is sent when the medium has been idle for DIFS and for the station's back-off. The back-off counts down in
+//! idle slots and stops while the medium is busy. If so configured, RTS and CTS announce a frame to one station. The
+//! receiver acknowledges it. Without an ACK the frame is sent again after a longer back-off, up to a limit.
 //!
-//! Nothing here knows of places or other stations: it is told what the radio hears.
+//! This file knows no places and no other stations. It is told what the radio hears.
 //!
-//! Left out against the standard: fragments, power saving, beacons and association, point coordination, several rates, and
-//! that the reservation of an RTS is dropped when nothing follows (Section 9.2.5.4). The medium is sensed and the radio is
-//! turned round in no time, and signals travel in none.
+//! Left out of the standard: fragments, power saving, beacons and association, point coordination, several rates. The
+//! reservation of an RTS is kept, even if nothing follows (Section 9.2.5.4). To sense the medium and to turn the radio
+//! round takes no time, and signals travel in no time.
 
 mod timing;
 
@@ -24,11 +24,11 @@ use super::store::DatagramId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) from: StationId,
-    /// [`EVERYBODY`] is all in range.
+    /// [`EVERYBODY`] means all stations in range.
     pub(super) to: StationId,
     pub(super) kind: FrameKind,
     pub(super) airtime: Duration,
-    /// For how long after its end the medium is reserved.
+    /// Time after its end for which the medium is reserved.
     pub(super) reserves: Duration,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum FrameKind {
     Rts,
     Cts,
     Ack,
-    /// `number` tells a repetition from the next frame.
+    /// `number` distinguishes a retransmission from the next frame.
     Data {
         datagram: DatagramId,
         number: u16,
@@ -46,36 +46,36 @@ pub(super) enum FrameKind {
 
 pub(super) const EVERYBODY: StationId = StationId::MAX;
 
-/// What the station has to send.
+/// A datagram that the station has to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) datagram: DatagramId,
     pub(super) to: StationId,
-    /// Of the layers above.
+    /// Bytes of the layers above.
     pub(super) bytes: u32,
 }
 
-/// What comes of a timer.
+/// Result of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     None,
-    /// This goes on the air now.
+    /// The frame goes on the air.
     Transmit(Frame),
     /// The next station does not answer.
     GaveUp(Job),
 }
 
-/// What comes of a frame.
+/// Result of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Up {
     None,
-    /// For the layers above, from a neighbour.
+    /// A datagram for the layers above, from a neighbour.
     Datagram(DatagramId, StationId),
-    /// Sent, and acknowledged if it was to one station.
+    /// Sent, and acknowledged if it went to one station.
     Done(Job),
 }
 
-/// Where the station is with its job.
+/// State of the exchange for the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exchange {
     /// Waits for its turn.
@@ -98,9 +98,9 @@ pub(super) struct Mac {
     me: StationId,
     timing: Timing,
     random: Random,
-    /// Others are on the air.
+    /// True if others are on the air.
     sensed: bool,
-    /// What this station sends.
+    /// The frame that this station sends.
     sending: Option<Frame>,
     idle_since: Instant,
     /// The network allocation vector.
@@ -111,16 +111,16 @@ pub(super) struct Mac {
     cw: u32,
     /// Back-off that is left, in slots.
     slots: u32,
-    /// Its turn came in the instant in which somebody else's did: it has not heard of it.
+    /// Its turn came at the same instant as another station's, so it has not heard the other one.
     committed: bool,
     job: Option<Job>,
     exchange: Exchange,
-    /// CTS or ACK, and when it leaves.
+    /// CTS or ACK to send, and its time.
     answer: Option<(Instant, Frame)>,
     short_failures: u32,
     long_failures: u32,
     number: u16,
-    /// Of the last data frame from each station.
+    /// Number of the last data frame from each station.
     last_numbers: Vec<Option<u16>>,
 }
 
@@ -148,24 +148,24 @@ impl Mac {
         }
     }
 
-    /// Whether it can take a job.
+    /// True if the station can take a job.
     pub(super) fn is_free(&self) -> bool {
         self.job.is_none()
     }
 
-    /// Takes a job; only when it is free.
+    /// Takes a job. The station must be free.
     pub(super) fn offer(&mut self, now: Instant, job: Job) {
         self.job = Some(job);
         self.number = self.number.wrapping_add(1);
         self.exchange = Exchange::Contending;
-        // Section 9.2.5.1: without back-off only if the medium is idle.
+        // Section 9.2.5.1: a frame leaves without back-off only if the medium is idle.
         let busy = self.sensed || self.sending.is_some() || self.reserved_until > now;
         if busy && self.slots == 0 {
             self.draw();
         }
     }
 
-    /// When [`timer`](Self::timer) has something to do.
+    /// Time at which [`timer`](Self::timer) has something to do.
     pub(super) fn next(&self) -> Option<Instant> {
         if self.sending.is_some() {
             return None;
@@ -203,7 +203,7 @@ impl Mac {
         }
     }
 
-    /// Others have begun to send, where nobody did.
+    /// Others have begun to send. Before, nobody did.
     pub(super) fn busy(&mut self, now: Instant) {
         if self.sending.is_none() {
             self.freeze(now);
@@ -211,13 +211,13 @@ impl Mac {
         self.sensed = true;
     }
 
-    /// Others have ceased to send.
+    /// Others have stopped sending.
     pub(super) fn idle(&mut self, now: Instant) {
         self.sensed = false;
         self.idle_since = now;
     }
 
-    /// A signal has ended that could not be understood.
+    /// A signal has ended that the station could not understand.
     pub(super) fn garbled(&mut self) {
         self.gap = self.timing.eifs();
     }
@@ -282,7 +282,7 @@ impl Mac {
             FrameKind::Data { datagram, number } => {
                 self.answer_after_sifs(now, frame, FrameKind::Ack, Duration::ZERO);
                 let last = &mut self.last_numbers[usize::from(frame.from)];
-                // Section 9.2.9: the ACK was lost, and the frame came again.
+                // Section 9.2.9: the ACK was lost, so the frame came again.
                 if last.replace(number) == Some(number) {
                     Up::None
                 } else {
@@ -303,7 +303,7 @@ impl Mac {
         self.answer = Some((now + self.timing.sifs, frame));
     }
 
-    /// When its back-off ends, if the medium stays idle.
+    /// Time at which its back-off ends, if the medium stays idle.
     fn turn(&self) -> Instant {
         self.counts_from() + self.timing.slot * u64::from(self.slots)
     }
@@ -312,7 +312,7 @@ impl Mac {
         self.idle_since.max(self.reserved_until) + self.gap
     }
 
-    /// The medium ceases to be idle: whole slots that passed are counted.
+    /// The medium becomes busy. The whole slots that have passed are counted.
     fn freeze(&mut self, now: Instant) {
         let contends = self.job.is_some() && self.exchange == Exchange::Contending;
         if contends && self.turn() <= now {
@@ -321,7 +321,7 @@ impl Mac {
         }
         let counted = now.saturating_since(self.counts_from()).as_nanos() / self.timing.slot.as_nanos();
         self.slots = self.slots.saturating_sub(u32::try_from(counted).unwrap_or(u32::MAX));
-        // It would have sent at once, after DIFS: now it needs a back-off.
+        // It would have sent right after DIFS. Now it needs a back-off.
         if contends && self.slots == 0 {
             self.draw();
         }
@@ -338,7 +338,7 @@ impl Mac {
     }
 
     fn transmit(&mut self, now: Instant, frame: Frame) -> Step {
-        // Its own frame stops its back-off as those of others do.
+        // Its own frame stops its back-off, as frames of others do.
         if !self.sensed
             && self.exchange == Exchange::Contending
             && matches!(frame.kind, FrameKind::Cts | FrameKind::Ack)
@@ -390,7 +390,7 @@ impl Mac {
         Up::Done(job)
     }
 
-    /// Section 9.2.5.2: a back-off follows every exchange, whether there is more to send or not.
+    /// Section 9.2.5.2: a back-off follows every exchange, even if there is nothing more to send.
     fn finish(&mut self) {
         self.job = None;
         self.exchange = Exchange::Contending;

@@ -51,7 +51,7 @@ fn the_back_off_stands_still_while_the_medium_is_busy() {
     assert_eq!((mac.next(), mac.slots), (None, 3));
     mac.idle(at_us(2_000));
     assert_eq!(mac.next(), Some(at_us(2_000 + 50 + 60)));
-    // Somebody else's turn comes in the same instant: neither hears of it in time.
+    // Another station's turn comes at the same instant. Neither hears the other in time.
     mac.busy(at_us(2_110));
     assert_eq!(mac.next(), Some(at_us(2_110)));
     transmitted(&mut mac, at_us(2_110));

@@ -1,14 +1,14 @@
-//! The arithmetic of IEEE 802.11 with direct-sequence radio: how long frames, gaps and slots are.
+//! The arithmetic of IEEE 802.11 with direct-sequence radio: lengths of frames, gaps and slots.
 
 use paceline_wire::{Duration, Rate};
 
-/// The numbers of the medium access. The default is a card of 2 Mbit/s: IEEE 802.11-1999, Section 15.3.2 (slot, SIFS,
-/// windows, preamble), with short frames at the basic rate of 1 Mbit/s and RTS before every data frame, as ns-2 has it.
+/// Parameters of the medium access. The default is a card of 2 Mbit/s by IEEE 802.11-1999, Section 15.3.2 (slot, SIFS,
+/// windows, preamble). As in ns-2, short frames have the basic rate of 1 Mbit/s, and RTS precedes every data frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// Of data frames.
+    /// Rate of data frames to one station.
     pub data_rate: Rate,
-    /// Of RTS, CTS, ACK and broadcasts.
+    /// Rate of RTS, CTS, ACK and broadcasts.
     pub basic_rate: Rate,
     /// Preamble and header of the physical layer, before each frame.
     pub preamble: Duration,
@@ -20,11 +20,11 @@ pub struct Timing {
     pub cw_min: u32,
     /// aCWmax.
     pub cw_max: u32,
-    /// RTS and CTS before data frames to one station.
+    /// If true, RTS and CTS precede data frames to one station.
     pub rts: bool,
-    /// How often an RTS, or a data frame without one, is sent (dot11ShortRetryLimit).
+    /// Number of times that an RTS, or a data frame without one, is sent (dot11ShortRetryLimit).
     pub short_retries: u32,
-    /// How often a data frame after an RTS is sent (dot11LongRetryLimit).
+    /// Number of times that a data frame after an RTS is sent (dot11LongRetryLimit).
     pub long_retries: u32,
 }
 
@@ -49,7 +49,8 @@ impl Default for Timing {
 const RTS_BYTES: u64 = 20;
 const CTS_BYTES: u64 = 14;
 const ACK_BYTES: u64 = 14;
-/// Header and check sum of a data frame (Section 7.2.2, three addresses). LLC and SNAP, 8 bytes, are left out as in ns-2.
+/// Header and check sum of a data frame (Section 7.2.2, three addresses). LLC and SNAP, 8 bytes, are left out as in
+/// ns-2.
 const DATA_BYTES: u64 = 28;
 
 impl Timing {
@@ -58,38 +59,39 @@ impl Timing {
         self.sifs + self.slot * 2
     }
 
-    /// EIFS, after a frame that could not be understood: its receiver may have understood it and answer (Section 9.2.10).
+    /// EIFS follows a frame that could not be understood. Its receiver may have understood it and answer (Section
+    /// 9.2.10).
     pub fn eifs(&self) -> Duration {
         self.sifs + self.ack() + self.difs()
     }
 
-    /// An RTS.
+    /// Airtime of an RTS.
     pub fn rts_time(&self) -> Duration {
         self.preamble + self.basic_rate.time_for(RTS_BYTES)
     }
 
-    /// A CTS.
+    /// Airtime of a CTS.
     pub fn cts(&self) -> Duration {
         self.preamble + self.basic_rate.time_for(CTS_BYTES)
     }
 
-    /// An ACK.
+    /// Airtime of an ACK.
     pub fn ack(&self) -> Duration {
         self.preamble + self.basic_rate.time_for(ACK_BYTES)
     }
 
-    /// A data frame to one station with so many bytes for the layers above.
+    /// Airtime of a data frame to one station, with this many bytes for the layers above.
     pub fn data(&self, bytes: u32) -> Duration {
         self.preamble + self.data_rate.time_for(DATA_BYTES + u64::from(bytes))
     }
 
-    /// A data frame to all.
+    /// Airtime of a data frame to all.
     pub fn broadcast(&self, bytes: u32) -> Duration {
         self.preamble + self.basic_rate.time_for(DATA_BYTES + u64::from(bytes))
     }
 
-    /// How long a sender waits for an answer of this length after its own frame. Our choice: a slot more than the answer needs,
-    /// for it either comes after a SIFS or not at all.
+    /// Time for which a sender waits after its own frame for an answer of this length. Our choice: a slot more than the
+    /// answer needs. The answer comes after a SIFS or not at all.
     pub(super) fn patience(&self, answer: Duration) -> Duration {
         self.sifs + answer + self.slot
     }

@@ -1,16 +1,17 @@
-//! The routes that a station remembers: a path cache, oldest out first (RFC 4728, Section 4.1; ns-2's mobicache).
+//! The routes that a station remembers: a path cache that drops the oldest route first (RFC 4728, Section 4.1; ns-2's
+//! mobicache).
 //!
-//! Nothing in it ages: a route is forgotten when a link of it is found broken, or when there is no room.
+//! Routes do not age. A route is forgotten when one of its links is found broken, or when there is no room.
 
 use super::super::StationId;
 use super::route::Route;
 
 #[derive(Clone, Debug)]
 pub(super) struct RouteCache {
-    /// Each begins at the station itself.
+    /// Each route begins at the station itself.
     routes: Vec<Route>,
     limit: usize,
-    /// Which one makes room next.
+    /// Index of the route that makes room next.
     oldest: usize,
 }
 
@@ -27,7 +28,7 @@ impl RouteCache {
         for known in &mut self.routes {
             let common = known.len().min(route.len());
             if known.stations()[..common] == route.stations()[..common] {
-                // One is the beginning of the other.
+                // One route is the beginning of the other.
                 if route.len() > known.len() {
                     *known = route;
                 }
@@ -43,14 +44,14 @@ impl RouteCache {
         self.oldest += 1;
     }
 
-    /// The shortest way to a station; of equals the one in the first place.
+    /// Returns the shortest route to a station. Among equals it is the first one.
     pub(super) fn find(&self, to: StationId) -> Option<Route> {
         let ends = self.routes.iter().filter_map(|route| Some((route.position(to)?, route)));
         let (end, route) = ends.filter(|(end, _)| *end > 0).min_by_key(|(end, _)| *end)?;
         Some(route.until(end + 1))
     }
 
-    /// Forgets what lies behind a link, in either direction.
+    /// Forgets the stations behind a link, in either direction.
     pub(super) fn forget_link(&mut self, a: StationId, b: StationId) {
         self.routes.retain_mut(|route| {
             if let Some(end) = route.over(a, b) {

@@ -1,4 +1,4 @@
-//! What travels from station to station: a packet, or a word about routes, and the way it goes.
+//! A datagram that travels from station to station with its route: a packet or a routing message.
 
 use paceline_wire::Packet;
 
@@ -8,7 +8,7 @@ use super::route::Route;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Datagram {
     pub(crate) kind: Kind,
-    /// The source route; of a request the way that it has come.
+    /// The source route. For a request, the stations that it has passed.
     pub(crate) route: Route,
 }
 
@@ -18,19 +18,19 @@ pub(crate) enum Kind {
     /// A packet of the hosts.
     Data {
         packet: Packet,
-        /// How often it was saved on its way.
+        /// Number of times that it was salvaged.
         salvaged: u8,
     },
-    /// Who knows the way to `target`?
+    /// Asks for a route to `target`.
     Request {
         target: StationId,
         number: u32,
-        /// How many stations may still pass it on.
+        /// Number of stations that may still forward it.
         hops_left: u8,
     },
-    /// This is one.
+    /// Answers a request with a route.
     Reply { found: Route },
-    /// The link between these two is broken.
+    /// Reports that the link between these two is broken.
     Error { link: (StationId, StationId) },
 }
 
@@ -50,9 +50,9 @@ impl Datagram {
         !matches!(self.kind, Kind::Data { .. })
     }
 
-    /// Bytes on the air, as RFC 4728 writes them (Sections 6.2 to 6.7), headers of the medium apart.
+    /// Bytes on the air by RFC 4728 (Sections 6.2 to 6.7), without the headers of the medium.
     pub(crate) fn bytes(&self) -> u32 {
-        // Both ends stand in the IP header.
+        // The IP header has both ends.
         let source_route = 4 + ADDRESS * self.route.len().saturating_sub(2);
         let bytes = match &self.kind {
             Kind::Data { packet, .. } => packet.ip_len() + FIXED + source_route,

@@ -1,13 +1,17 @@
 //! Dynamic source routing (RFC 4728) in one station.
 //!
-//! A station that has a packet and no route floods a request, first to its neighbours alone; each station that passes it on adds
-//! itself. Its target answers every copy, and stations that know a route answer from their caches. Packets carry their
-//! route. When a neighbour does not answer, the station tells the packet's source, forgets the link, and saves the packet if
-//! it knows another way.
+//! A station with a packet and no route floods a request, first to its neighbours alone. Each station that forwards the
+//! request adds itself. The target answers every copy, and stations that know a route answer from their caches. Packets
+//! carry their route. If a neighbour does not answer, the station tells the packet's source and forgets the link. It
+//! salvages the packet if it knows another route.
 //!
-//! Left out against DSR: listening to what others send (promiscuous mode) and what follows from it, automatic shortening of
-//! routes and replies heard; replies and errors carried within other packets; flow states; links of one direction
-//! (the medium acknowledges, so that they are none); holding back answers from caches by the length of the route.
+//! Left out of DSR:
+//!
+//! - Promiscuous mode and its results: automatic shortening of routes, and overheard replies.
+//! - Replies and errors within other packets.
+//! - Flow states.
+//! - Links of one direction. The medium's acknowledgements exclude them.
+//! - Delays of answers from caches by the length of the route.
 
 mod cache;
 mod datagram;
@@ -30,27 +34,27 @@ use cache::RouteCache;
 use requests::RequestTable;
 use send_buffer::SendBuffer;
 
-/// What a router wants done.
+/// Orders of a router.
 #[derive(Clone, Debug)]
 pub(super) enum Out {
-    /// To a neighbour, or to [`EVERYBODY`].
+    /// Send to a neighbour or to [`EVERYBODY`].
     Send(Datagram, StationId),
-    /// It is for the host here.
+    /// Deliver to the host at this station.
     Deliver(Packet),
 }
 
-/// What happened to routes.
+/// Counts of routing events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteCounters {
-    /// Requests of one's own.
+    /// Requests by the stations that search for a route.
     pub requests: u64,
     /// Answers, from targets and from caches.
     pub replies: u64,
     /// Neighbours that did not answer.
     pub broken_links: u64,
-    /// Packets that were saved on the way.
+    /// Packets that were salvaged.
     pub salvaged: u64,
-    /// Packets that found no route in time, or could not be saved.
+    /// Packets without a route in time, or that could not be salvaged.
     pub dropped: u64,
 }
 
@@ -63,12 +67,12 @@ pub(super) struct Router {
     cache: RouteCache,
     requests: RequestTable,
     buffer: SendBuffer,
-    /// What leaves after a jitter.
+    /// Datagrams that leave after a jitter.
     delayed: Vec<(Instant, Datagram, StationId)>,
     counters: RouteCounters,
 }
 
-/// Our choice: more than there are stations; what comes beyond is not passed on.
+/// Our choice: more than there are stations. Further datagrams are not forwarded.
 const DELAYED_MAX: usize = 128;
 /// Requests to everybody go as far as a route can.
 const HOPS_MAX: u8 = route::STATIONS_MAX as u8;
@@ -91,7 +95,7 @@ impl Router {
         self.counters
     }
 
-    /// A packet of the host here.
+    /// Takes a packet from the host at this station.
     pub(super) fn originate(&mut self, now: Instant, packet: Packet, to: StationId, out: &mut VecDeque<Out>) {
         match self.cache.find(to) {
             Some(route) => {
@@ -106,7 +110,7 @@ impl Router {
         }
     }
 
-    /// A neighbour has sent this.
+    /// Takes a datagram from a neighbour.
     pub(super) fn receive(&mut self, now: Instant, datagram: &Datagram, out: &mut VecDeque<Out>) {
         if let Kind::Request { target, number, hops_left } = datagram.kind {
             return self.receive_request(now, datagram.route, (target, number, hops_left), out);
@@ -130,7 +134,7 @@ impl Router {
         }
     }
 
-    /// A neighbour does not answer. `tell` the source, unless it was told just now.
+    /// A neighbour does not answer. `tell` is false if the source was told just now.
     pub(super) fn failed(
         &mut self,
         now: Instant,
@@ -160,13 +164,13 @@ impl Router {
         }
     }
 
-    /// When [`timer`](Self::timer) has something to do.
+    /// Time at which [`timer`](Self::timer) has something to do.
     pub(super) fn next(&self) -> Option<Instant> {
         let delayed = self.delayed.iter().map(|(at, ..)| *at);
         delayed.chain(self.requests.next()).min()
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     pub(super) fn timer(&mut self, now: Instant, out: &mut VecDeque<Out>) {
         while let Some(at) = self.delayed.iter().position(|(at, ..)| *at <= now) {
             let (_, datagram, to) = self.delayed.remove(at);
@@ -215,7 +219,7 @@ impl Router {
         }
     }
 
-    /// Tells the origin of a request, which has come this way, what was found.
+    /// Tells the origin of a request which route was found. The request has come along `come`.
     fn reply(&mut self, now: Instant, found: Route, come: Route, later: bool, out: &mut VecDeque<Out>) {
         self.counters.replies += 1;
         let datagram = Datagram { kind: Kind::Reply { found }, route: come.reversed() };
@@ -234,7 +238,7 @@ impl Router {
         }
     }
 
-    /// Remembers a route from here, and sends what waited for it.
+    /// Remembers a route from here, and sends the packets that waited for it.
     fn learn(&mut self, now: Instant, route: Route, out: &mut VecDeque<Out>) {
         self.cache.learn(route);
         for at in 1..route.len() {
@@ -252,7 +256,7 @@ impl Router {
     }
 }
 
-/// To the station after this one.
+/// Sends to the station after this one.
 fn send_along(datagram: Datagram, me: StationId, out: &mut VecDeque<Out>) {
     let here = datagram.route.position(me);
     if let Some(next) = here.and_then(|here| datagram.route.stations().get(here + 1).copied()) {

@@ -1,4 +1,4 @@
-//! Route requests: which of others were seen, and which of one's own are out (RFC 4728, Section 4.3).
+//! Route requests: those of other stations that were seen, and the station's own searches (RFC 4728, Section 4.3).
 
 use paceline_wire::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use super::super::config::Routing;
 
 #[derive(Clone, Debug)]
 pub(super) struct RequestTable {
-    /// Of each station, the number of its last request that came by here. They rise.
+    /// Number of each station's last request that came by here. The numbers rise.
     seen: Vec<u32>,
-    /// By station that is looked for.
+    /// Searches by target.
     searches: Vec<Option<Search>>,
     last: u32,
 }
 
-/// Somebody is looked for.
+/// A search for a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Search {
-    /// When it is asked for again.
+    /// Time of the next request.
     again_at: Instant,
-    /// And how much later then.
+    /// Time from the next request to the one after it.
     period: Duration,
 }
 
@@ -28,7 +28,7 @@ impl RequestTable {
         RequestTable { seen: vec![0; stations], searches: vec![None; stations], last: 0 }
     }
 
-    /// Whether a request is news. It is none the next time.
+    /// True if a request is new. It is not new the next time.
     pub(super) fn is_new(&mut self, origin: StationId, number: u32) -> bool {
         let seen = &mut self.seen[usize::from(origin)];
         let is_new = number > *seen;
@@ -36,7 +36,7 @@ impl RequestTable {
         is_new
     }
 
-    /// Begins to look for a station: the number of the request to its neighbours, unless it is looked for already.
+    /// Begins a search. Returns the number of the request to the neighbours; `None` if there is a search already.
     pub(super) fn begin(&mut self, now: Instant, target: StationId, config: &Routing) -> Option<u32> {
         let search = &mut self.searches[usize::from(target)];
         if search.is_some() {
@@ -46,13 +46,13 @@ impl RequestTable {
         Some(self.number())
     }
 
-    /// One of those that are to be asked for again.
+    /// Returns a target whose next request is due.
     pub(super) fn due(&self, now: Instant) -> Option<StationId> {
         let due = |search: &Option<Search>| search.is_some_and(|search| search.again_at <= now);
         self.searches.iter().position(due).map(|target| target as StationId)
     }
 
-    /// Goes on looking, with ever more patience: the number of the request to everybody.
+    /// Goes on with a search, with a longer period each time. Returns the number of the request to everybody.
     pub(super) fn again(&mut self, now: Instant, target: StationId, config: &Routing) -> u32 {
         if let Some(search) = &mut self.searches[usize::from(target)] {
             search.again_at = now + search.period;

@@ -1,4 +1,4 @@
-//! A way from station to station.
+//! A route from station to station.
 
 use super::super::StationId;
 
@@ -41,7 +41,7 @@ impl Route {
         self.stations().iter().position(|other| *other == station)
     }
 
-    /// One station longer; `None` for a station that it has, or when it is as long as it may be.
+    /// Adds a station; `None` if the route has it already or is full.
     pub(crate) fn and(mut self, station: StationId) -> Option<Self> {
         if self.len() == STATIONS_MAX || self.position(station).is_some() {
             return None;
@@ -51,7 +51,7 @@ impl Route {
         Some(self)
     }
 
-    /// Both, the second one from its second station on, if the first one ends where the second one begins and no station comes twice.
+    /// Joins two routes; `None` unless `rest` begins where this one ends, and no station comes twice.
     pub(crate) fn joined(self, rest: &Route) -> Option<Self> {
         if self.last() != rest.first() {
             return None;
@@ -59,12 +59,12 @@ impl Route {
         rest.stations().iter().skip(1).try_fold(self, |route, station| route.and(*station))
     }
 
-    /// Up to its station number `end`, and without it.
+    /// The stations before index `end`.
     pub(crate) fn until(&self, end: usize) -> Self {
         Route::of(&self.stations()[..end.min(self.len())])
     }
 
-    /// From its station number `start` on.
+    /// The stations from index `start` on.
     pub(crate) fn from(&self, start: usize) -> Self {
         Route::of(&self.stations()[start.min(self.len())..])
     }
@@ -75,7 +75,7 @@ impl Route {
         route
     }
 
-    /// The number of the station from which it goes over the link between these two, in either direction.
+    /// Index of the station from which the route crosses the link between `a` and `b`, in either direction.
     pub(crate) fn over(&self, a: StationId, b: StationId) -> Option<usize> {
         self.stations().windows(2).position(|pair| pair == [a, b] || pair == [b, a])
     }

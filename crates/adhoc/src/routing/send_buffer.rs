@@ -10,7 +10,7 @@ use super::super::StationId;
 pub(super) struct SendBuffer {
     limit: usize,
     patience: Duration,
-    /// In the order in which they came, each with the end of its patience.
+    /// In order of arrival, each with the end of its patience.
     waiting: VecDeque<(Instant, StationId, Packet)>,
 }
 
@@ -19,7 +19,7 @@ impl SendBuffer {
         SendBuffer { limit: limit.max(1), patience, waiting: VecDeque::new() }
     }
 
-    /// Adds one; how many were dropped for it, the oldest first.
+    /// Adds a packet. Returns the number of packets dropped, the oldest first.
     pub(super) fn push(&mut self, now: Instant, to: StationId, packet: Packet) -> u64 {
         let mut dropped = self.expire(now);
         if self.waiting.len() >= self.limit {
@@ -30,7 +30,7 @@ impl SendBuffer {
         dropped
     }
 
-    /// Drops what waited too long.
+    /// Drops packets that have waited too long. Returns their number.
     pub(super) fn expire(&mut self, now: Instant) -> u64 {
         let mut dropped = 0;
         while self.waiting.front().is_some_and(|(until, ..)| *until <= now) {
@@ -44,7 +44,7 @@ impl SendBuffer {
         self.waiting.iter().any(|waiting| waiting.1 == to)
     }
 
-    /// Takes the first one for a station.
+    /// Takes the first packet for a station.
     pub(super) fn pop(&mut self, to: StationId) -> Option<Packet> {
         let at = self.waiting.iter().position(|waiting| waiting.1 == to)?;
         self.waiting.remove(at).map(|(_, _, packet)| packet)

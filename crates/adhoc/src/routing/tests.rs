@@ -12,7 +12,7 @@ fn packet() -> Packet {
     Packet::default()
 }
 
-/// What a router sends at once and, when asked again, later: kind, route, neighbour.
+/// Takes the datagrams that a router has sent, each with its neighbour.
 fn sent(out: &mut VecDeque<Out>) -> Vec<(Datagram, StationId)> {
     out.drain(..)
         .map(|out| match out {
@@ -111,7 +111,7 @@ fn a_source_keeps_its_packet_and_asks_anew() {
     source.failed(at_ms(0), data(&[0, 1, 3]), 1, true, &mut out);
     assert!(matches!(sent(&mut out)[0].0.kind, Kind::Request { target: 3, hops_left: 1, .. }));
     assert_eq!(source.counters().dropped, 0);
-    // Nobody answers for as long as it keeps the packet; then it ceases to ask.
+    // Nobody answers. The source asks while it keeps the packet, and then stops.
     let mut asked = 0;
     while let Some(at) = source.next() {
         assert!(at <= at_ms(60_000));

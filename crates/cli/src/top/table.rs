@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use crate::flows::{bytes, number, span};
 use paceline_service::rows::{FlowRow, Report, SubscriberRow};
 
-/// A report, and what passed since the one before it.
+/// A report, and the rates since the report before it.
 #[derive(Debug)]
 pub(super) struct Traffic {
     pub(super) report: Report,
@@ -17,7 +17,7 @@ pub(super) struct Traffic {
     pub(super) up_mbps: f64,
 }
 
-/// Cells of a row: what is shown, and what it is sorted by.
+/// The cells of a row, each with its text and its sort key.
 pub(super) type Row = Vec<Cell>;
 
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Cell {
 #[derive(Clone, Debug)]
 enum Key {
     Text(String),
-    /// What is not known is below all that is.
+    /// An unknown number sorts below all known ones.
     Number(Option<f64>),
 }
 
@@ -43,7 +43,7 @@ pub(super) const SUBSCRIBER_COLUMNS: [&str; 9] = [
 ];
 
 impl Traffic {
-    /// Rates are zero without an earlier report of the same process.
+    /// Computes the rates between two reports. Without an earlier report of the same process, rates are zero.
     pub(super) fn between(before: Option<&Report>, report: Report) -> Traffic {
         let before = before.filter(|before| before.uptime_s < report.uptime_s);
         let elapsed_s = before.map_or(f64::INFINITY, |before| report.uptime_s - before.uptime_s);
@@ -82,7 +82,7 @@ fn flow_row(flow: &FlowRow, down: f64, up: f64) -> Row {
     vec![
         text(&flow.client.to_string()),
         text(&flow.server.to_string()),
-        // How an open flow is served, or how far another is.
+        // The mode of an open flow, or the stage of another.
         text(if flow.stage == "open" { &flow.mode } else { &flow.stage }),
         value(Some(down)),
         value(Some(up)),
@@ -122,7 +122,7 @@ fn amount(count: u64) -> Cell {
     Cell { text: bytes(count), key: Key::Number(Some(count as f64)) }
 }
 
-/// Numbers start with the largest, text with the first; `reversed` turns that round.
+/// Sorts the rows: numbers from the largest, text from the first. `reversed` reverses this order.
 pub(super) fn sort(rows: &mut [Row], column: usize, reversed: bool) {
     rows.sort_by(|a, b| {
         let natural = match (a.get(column).map(|cell| &cell.key), b.get(column).map(|cell| &cell.key)) {
@@ -130,7 +130,7 @@ pub(super) fn sort(rows: &mut [Row], column: usize, reversed: bool) {
             (Some(Key::Number(a)), Some(Key::Number(b))) => b.partial_cmp(a).unwrap_or(Ordering::Equal),
             _ => Ordering::Equal,
         };
-        // Rows that are the same in this column keep a place, so that the screen is calm.
+        // Rows that are equal in this column keep their places, so that the screen is calm.
         let natural = natural.then_with(|| name(a).cmp(&name(b)));
         if reversed { natural.reverse() } else { natural }
     });

@@ -1,4 +1,4 @@
-//! What is on the screen.
+//! The content of the screen.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
@@ -10,13 +10,13 @@ use super::table::{FLOW_COLUMNS, SUBSCRIBER_COLUMNS, Traffic, sort};
 use crate::flows::{number, span};
 use paceline_service::rows::Report;
 
-/// Which table is shown, in what order, and from where on.
+/// The displayed table, its order, and its first row.
 #[derive(Debug)]
 pub(super) struct View {
     traffic: Option<Traffic>,
     complaint: Option<String>,
     shows_subscribers: bool,
-    /// Of flows and of subscribers.
+    /// Sort columns of flows and of subscribers.
     columns: [usize; 2],
     reversed: bool,
     first: usize,
@@ -24,7 +24,7 @@ pub(super) struct View {
 
 impl Default for View {
     fn default() -> Self {
-        // The busiest first.
+        // The column of the downlink rate: the busiest flow comes first.
         let columns = [3, 3];
         View { traffic: None, complaint: None, shows_subscribers: false, columns, reversed: false, first: 0 }
     }
@@ -119,7 +119,7 @@ impl View {
                 widest.unwrap_or(0).max(title.chars().count())
             })
             .collect();
-        // Numbers stand at the right of their columns.
+        // Numbers are right-aligned.
         let align = |index: usize, text: &str| {
             if index < texts { text.to_owned() } else { format!("{text:>width$}", width = widths[index]) }
         };

@@ -1,4 +1,4 @@
-//! What the tests of running gateways share.
+//! Shared code of the tests of running gateways.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -18,21 +18,21 @@ use serde_json::Value;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_paceline");
 
-/// Where a gateway of these tests exports metrics.
+/// Address at which a gateway of these tests exports metrics.
 pub(crate) const METRICS: &str = "127.0.0.1:9100";
 
-/// Where it writes what, in the folder of a test.
+/// Options with their files, which are in a test's folder.
 pub(crate) const CONTROL: (&str, &str) = ("--control", "socket");
 pub(crate) const SHIFTS: (&str, &str) = ("--shift-file", "shifts");
 pub(crate) const STATS: (&str, &str) = ("--stats-json", "stats.json");
 pub(crate) const RECORDS: (&str, &str) = ("--records", "records");
 
-/// Whether namespaces may be made; a word why, where not.
+/// True if namespaces may be created. Otherwise prints the reason.
 pub(crate) fn is_permitted() -> bool {
     check_permitted().inspect_err(|error| eprintln!("skipped: {error}")).is_ok()
 }
 
-/// A lab whose hosts stand behind plain links; `None` where it may not be built.
+/// Returns a lab whose hosts are behind plain links. `None` if it may not be built.
 pub(crate) fn joined_lab(config: LabConfig) -> Option<Lab> {
     is_permitted().then(|| {
         let lab = Lab::build(config).unwrap();
@@ -41,17 +41,18 @@ pub(crate) fn joined_lab(config: LabConfig) -> Option<Lab> {
     })
 }
 
-/// Options of a routed gateway, for all clients of the lab.
+/// Returns options of a routed gateway for all clients of the lab.
 pub(crate) fn routed(lab: &Lab) -> Vec<String> {
     let clients = format!("{},{}", lab.client_prefix(false), lab.client_prefix(true));
     ["--tun", "paceline0", "--clients", &clients].map(String::from).into()
 }
 
-/// A process that ends with the value.
+/// A process that is killed when the value is dropped.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    /// A gateway between the interfaces of the lab: options, and those that name files in `folder`, where its log is, too.
+    /// Starts a gateway between the interfaces of the lab. `files` has options that name files in `folder`, where the
+    /// log is too.
     pub(crate) fn gateway(lab: &Lab, folder: &Path, options: &[&str], files: &[(&str, &str)]) -> Running {
         let log = fs::File::options().append(true).create(true).open(folder.join("log")).unwrap();
         let mut command = Command::new(PROGRAM);
@@ -67,7 +68,7 @@ impl Running {
         kill(Pid::from_raw(self.0.id() as i32), signal).unwrap();
     }
 
-    /// Until it has ended by itself; whether that was in order.
+    /// Waits until the process ends. True if it ended without an error.
     pub(crate) fn has_ended_well(&mut self) -> bool {
         wait_for(|| self.0.try_wait().unwrap()).success()
     }
@@ -80,12 +81,12 @@ impl Drop for Running {
     }
 }
 
-/// Bytes that no two places have in common.
+/// Returns bytes that differ from place to place.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// Until `done`, which says what there is.
+/// Waits until `done` returns a value.
 pub(crate) fn wait_for<T>(mut done: impl FnMut() -> Option<T>) -> T {
     for _ in 0..1000 {
         if let Some(value) = done() {
@@ -96,13 +97,13 @@ pub(crate) fn wait_for<T>(mut done: impl FnMut() -> Option<T>) -> T {
     panic!("nothing came within 20 s");
 }
 
-/// What `paceline flows --json` says at this socket, once somebody answers there.
+/// Returns the output of `paceline flows --json` for this socket. `None` if no gateway answers.
 pub(crate) fn flows(control: &Path) -> Option<Value> {
     let output = Command::new(PROGRAM).args(["flows", "--json", "--control"]).arg(control).output().unwrap();
     serde_json::from_slice(&output.stdout).ok()
 }
 
-/// What Prometheus would read.
+/// Returns the metrics as Prometheus reads them.
 pub(crate) fn metrics(lab: &Lab) -> String {
     let scrape = || {
         let mut stream = TcpStream::connect(METRICS).unwrap();

@@ -1,4 +1,4 @@
-//! What forwards between the two interfaces of the gateway's namespace, and what that costs.
+//! The forwarder between the two interfaces of the gateway's namespace, and its cost.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,30 +14,30 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
-    /// The bridge.
+    /// The kernel's bridge.
     Kernel,
-    /// Our packet I/O, and nothing between.
+    /// Our packet I/O without a gateway between the interfaces.
     Null,
     /// The whole gateway.
     Gateway,
-    /// The same, every flow split.
+    /// The whole gateway, with every flow split.
     Split,
 }
 
-/// A forwarder at work.
+/// A running forwarder.
 #[derive(Debug)]
 pub(super) struct Forwarder<'a> {
     program: Option<GatewayProgram<'a>>,
     _folder: tempfile::TempDir,
 }
 
-/// What a process has used so far.
+/// The processor time that a process has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Usage {
-    /// On a processor. The kernel's part holds what it does at once for a packet that is sent: with virtual
-    /// interfaces, all that the receiving host does with it.
+    /// Total processor time. It includes the kernel's work for a sent packet: with virtual interfaces, all work of the
+    /// receiving host.
     pub(super) cpu_s: f64,
-    /// Of it, in the program itself.
+    /// The part of it in the program itself.
     pub(super) user_s: f64,
 }
 
@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// What it must pass, at least, of what the null forwarder does.
+    /// The least share of the null forwarder's throughput that this kind must pass.
     pub(super) fn bound(self) -> Option<f64> {
         match self {
             Kind::Kernel | Kind::Null => None,
@@ -64,7 +64,7 @@ impl Kind {
 }
 
 impl<'a> Forwarder<'a> {
-    /// Starts it in the gateway's namespace and waits until packets pass.
+    /// Starts the forwarder in the gateway's namespace and waits until packets pass.
     pub(super) fn start(kind: Kind, lab: &'a Lab) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("paceline-")
@@ -86,13 +86,13 @@ impl<'a> Forwarder<'a> {
         self.program.as_ref()?.process()
     }
 
-    /// None for the kernel, whose forwarding belongs to no process.
+    /// Returns None for the kernel, because no process owns its forwarding.
     pub(super) fn usage(&self) -> Option<Usage> {
         let folder = PathBuf::from(format!("/proc/{}", self.process()?));
         let stat = fs::read_to_string(folder.join("stat")).ok()?;
         let ticks_per_s = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64;
         let [user, system] = ticks(&stat)?.map(|ticks| ticks as f64 / ticks_per_s);
-        // To the nanosecond, where the kernel keeps such statistics.
+        // schedstat counts nanoseconds, where the kernel keeps these statistics.
         let tasks = fs::read_dir(folder.join("task")).ok()?.flatten();
         let on_cpu = |task: fs::DirEntry| run_ns(&fs::read_to_string(task.path().join("schedstat")).ok()?);
         let exact = tasks.map(on_cpu).sum::<Option<u64>>().filter(|ns| *ns > 0).map(|ns| ns as f64 * 1e-9);
@@ -105,7 +105,7 @@ impl<'a> Forwarder<'a> {
         resident_kb(&status).map(|kb| kb * 1024)
     }
 
-    /// Ends it; returns what it counted.
+    /// Ends the forwarder and returns its counters.
     pub(super) fn finish(mut self) -> Map<String, Value> {
         let text = self.program.as_mut().and_then(|program| program.end().ok().flatten()).unwrap_or_default();
         let stats: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -114,7 +114,7 @@ impl<'a> Forwarder<'a> {
 }
 
 impl Drop for Forwarder<'_> {
-    /// In order, so that nothing of its rules stays for the next one.
+    /// Ends the program in order, so that its rules do not remain for the next forwarder.
     fn drop(&mut self) {
         if let Some(program) = &mut self.program {
             let _ = program.end();
@@ -128,13 +128,13 @@ impl Usage {
     }
 }
 
-/// utime and stime, the 14th and 15th field of `stat`; the second field is a name that may hold blanks.
+/// Reads utime and stime, the 14th and 15th field of `stat`. The second field is a name that may hold blanks.
 fn ticks(stat: &str) -> Option<[u64; 2]> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11).map(|field| field.parse().ok());
     Some([fields.next()??, fields.next()??])
 }
 
-/// The first of the three numbers in `schedstat`.
+/// Reads the first of the three numbers in `schedstat`.
 fn run_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().next()?.parse().ok()
 }

@@ -10,7 +10,7 @@ use paceline_lab::Lab;
 use crate::error::{Error, Result};
 use crate::percentiles::Percentiles;
 
-/// Of a few hundred round trips with pauses between them, in which everybody goes to sleep; in milliseconds.
+/// Measures a few hundred round trips, in milliseconds. Pauses between them let both ends go to sleep.
 pub(super) fn round_trips(lab: &Lab) -> Result<Percentiles> {
     let fault = |error: io::Error| Error::io("measure the round trip", &error);
     let listen = || TcpListener::bind((lab.server_address(false), 0));
@@ -35,7 +35,7 @@ fn echo(listener: &TcpListener) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up after a while, so that a client that cannot connect does not leave a thread behind.
+/// Gives up after [`PATIENCE`], so that a client that cannot connect does not leave a thread behind.
 fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     listener.set_nonblocking(true)?;
     let begin = Instant::now();

@@ -1,5 +1,5 @@
-//! Bulk downloads that cost the hosts as little as possible, so that the forwarder is what limits: one thread a host, and
-//! a receiver that discards without copying.
+//! Bulk downloads that cost the hosts as little as possible, so that the forwarder is the limit. Each host uses one
+//! thread, and the receiver discards data without copying it.
 
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
@@ -19,18 +19,18 @@ use super::CONGESTION_CONTROL;
 use crate::error::{Error, Result};
 use crate::interrupt;
 
-/// What every flow carries.
+/// The data that every flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// As much as passes.
+    /// As much as the path carries.
     Endless,
-    /// The same, at no more than this rate.
+    /// As much as the path carries, but at most this rate.
     Paced(Rate),
-    /// So many bytes, then the connection stays open and idle.
+    /// This number of bytes. Then the connection stays open and idle.
     Bytes(u64),
 }
 
-/// Flows that run until this value goes away.
+/// Flows that run until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Load {
     shared: Arc<Shared>,
@@ -47,15 +47,15 @@ struct Shared {
 }
 
 impl Load {
-    /// Opens `flows` connections, spread over `clients` addresses, and waits until all have carried something. Of endless ones those
-    /// that have not after a minute and more are starved, which is for the caller to count.
+    /// Opens `flows` connections, spread over `clients` addresses, and waits until all have carried data. An endless or
+    /// paced flow without data after [`PATIENCE`] and [`PATIENCE_PER_FLOW`] is starved; the caller counts these flows.
     pub(super) fn start(lab: &Lab, flows: u32, clients: u8, amount: Amount) -> Result<Load> {
         let fault = |error: io::Error| Error::io("open the flows", &error);
         let listener =
             lab.server.run(|| listen(lab.server_address(false))).map_err(Error::system)?.map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let shared = Arc::new(Shared {
-            // What carries little is opened one after the other, so that little is on its way at a time.
+            // Short flows start one after the other, so that little data is in flight at any time.
             go: AtomicBool::new(matches!(amount, Amount::Bytes(_))),
             stop: AtomicBool::new(false),
             received: (0..flows).map(|_| AtomicU64::new(0)).collect(),
@@ -113,9 +113,9 @@ struct Sender {
     epoll: Epoll,
     listener: Socket,
     flows: Vec<Outgoing>,
-    /// How many of them may send.
+    /// The number of flows that may send.
     started: usize,
-    /// When the first might.
+    /// When the first flow was allowed to send.
     begun: Option<Instant>,
     amount: Amount,
     chunk: Vec<u8>,
@@ -162,7 +162,7 @@ impl Sender {
         match self.listener.accept() {
             Ok((socket, _)) => {
                 socket.set_nonblocking(true)?;
-                // What waits unsent in the kernel only costs memory.
+                // Unsent data in the kernel only costs memory.
                 socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
                 socket.set_linger(Some(Duration::ZERO))?;
                 if let Amount::Paced(rate) = self.amount {
@@ -177,8 +177,8 @@ impl Sender {
         }
     }
 
-    /// Not all at once: the first flights of thousands of flows would overflow every queue, and who lost all of his would wait for
-    /// timeouts that double.
+    /// Lets flows begin at [`BEGIN_PER_SECOND`], not all at once. The first flights of thousands of flows would
+    /// overflow every queue. A flow that lost its whole flight would wait for timeouts that double.
     fn begin(&mut self) -> io::Result<()> {
         let due = self.begun.get_or_insert_with(Instant::now).elapsed().as_secs_f64() * BEGIN_PER_SECOND;
         let most = (due as usize).saturating_sub(self.started);
@@ -189,7 +189,7 @@ impl Sender {
         Ok(())
     }
 
-    /// One chunk, so that all flows have their turn.
+    /// Sends one chunk, so that all flows have their turn.
     fn send(&mut self, index: usize) -> io::Result<()> {
         let flow = &mut self.flows[index];
         let len = self.chunk.len().min(usize::try_from(flow.left).unwrap_or(usize::MAX));
@@ -213,7 +213,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// In the client's namespace.
+    /// Opens the connections. Must run in the client's namespace.
     fn open(lab: &Lab, server: &SockAddr, flows: u32, clients: u8) -> io::Result<Receiver> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let mut receiver =
@@ -257,17 +257,17 @@ impl Receiver {
     }
 }
 
-/// In the server's namespace.
+/// Opens the listener. Must run in the server's namespace.
 fn listen(address: IpAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM.nonblocking().cloexec(), None)?;
-    // Accepted connections inherit it.
+    // Accepted connections inherit the congestion control.
     socket.set_tcp_congestion(CONGESTION_CONTROL.as_bytes())?;
     socket.bind(&SocketAddr::new(address, 0).into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }
 
-/// Returns now and then, so that a request to stop is seen.
+/// Waits at most 20 ms, so that the caller sees a request to stop.
 fn wait(epoll: &Epoll, events: &mut [EpollEvent]) -> io::Result<usize> {
     match epoll.wait(events, EpollTimeout::from(20u8)) {
         Err(nix::errno::Errno::EINTR) => Ok(0),
@@ -286,5 +286,5 @@ const READ_BYTES: usize = 4 << 20;
 const UNSENT_BYTES_MAX: u32 = 128 << 10;
 /// Our choice: a thousand flows open in a second even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Our choice: where a queue overflows, what is lost comes again after a second, two and four.
+/// Our choice: where a queue overflows, lost segments are sent again after 1, 2 and 4 s.
 const PATIENCE_PER_FLOW: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! What a flow adds to the gateway's memory.
+//! Gateway memory per flow.
 
 use paceline_lab::Lab;
 
@@ -6,11 +6,11 @@ use super::forwarder::{Forwarder, Kind};
 use super::load::{Amount, Load};
 use crate::error::Result;
 
-/// Growth of the gateway's resident memory with each of `flows` connections that carried a packet and then stay open, in
-/// bytes. What traffic in progress needs comes on top and is bounded for all flows together.
+/// Growth of the gateway's resident memory per connection, in bytes. Each of the `flows` connections carries one packet
+/// and then stays open. Traffic in progress needs more memory, bounded for all flows together.
 pub(super) fn bytes_per_flow(lab: &Lab, flows: u32, clients: u8) -> Result<Option<f64>> {
     let gateway = Forwarder::start(Kind::Gateway, lab)?;
-    // Buffers and tables take their first pages.
+    // The first flows make buffers and tables take their first pages.
     let _first = Load::start(lab, FIRST_FLOWS, clients, ONE_PACKET)?;
     let before = gateway.resident_bytes();
     let _flows = Load::start(lab, flows, clients, ONE_PACKET)?;
@@ -20,5 +20,5 @@ pub(super) fn bytes_per_flow(lab: &Lab, flows: u32, clients: u8) -> Result<Optio
 }
 
 const ONE_PACKET: Amount = Amount::Bytes(1_000);
-/// These stay open beside the others.
+/// These flows stay open while the others are measured.
 pub(super) const FIRST_FLOWS: u32 = 100;

@@ -1,4 +1,4 @@
-//! Medians over the runs, ratios of runs that followed each other, and how they are shown.
+//! Medians over the runs, ratios of consecutive runs, and their tables.
 
 use paceline_judge::distinct;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::percentiles::Percentiles;
 use crate::scenario::Statistic;
 use crate::table::{Column, table_of};
 
-/// One kind of forwarding with one number of flows, once. As in every result: `variant` and `seed` name the run.
+/// One run of one kind of forwarding with one number of flows. As in every result, `variant` and `seed` name the run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Run {
     pub(super) variant: String,
@@ -20,20 +20,20 @@ pub(super) struct Run {
     pub(super) kind: Kind,
     #[serde(skip)]
     pub(super) flow_count: u32,
-    /// All flows together.
+    /// The sum over all flows.
     pub(super) goodput_mbps: f64,
-    /// Flows to which nothing came while it was measured.
+    /// Flows that received nothing during the measurement.
     pub(super) starved_flows: u64,
     pub(super) retransmitted_segments: u64,
-    /// Packets in both directions, super-packets as one.
+    /// Packets in both directions. A super-packet counts as one.
     pub(super) packets: u64,
-    /// Length of the packets from the server as they came, and as they left for the client.
+    /// Mean length of the packets from the server on arrival, and of those that left for the client.
     pub(super) packet_bytes_in: Option<f64>,
     pub(super) packet_bytes_out: Option<f64>,
-    /// Of the forwarding process.
+    /// Processor time of the forwarding process.
     pub(super) cpu_us_per_packet: Option<f64>,
     pub(super) cpu_user_us_per_packet: Option<f64>,
-    /// Processor time for 10^9 bits of payload; also processors busy at 1 Gbit/s.
+    /// Processor time for 10^9 bits of payload. This is also the number of busy processors at 1 Gbit/s.
     pub(super) cpu_s_per_gbit: Option<f64>,
     pub(super) resident_bytes: Option<u64>,
     pub(super) gateway: Gateway,
@@ -52,7 +52,7 @@ pub(super) struct Idle {
     pub(super) round_trip_ms: Percentiles,
 }
 
-/// Everything measured.
+/// All measurements.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
     pub(super) schema: u32,
@@ -74,11 +74,11 @@ pub(super) struct Machine {
     pub(super) mtu_bytes: u32,
     pub(super) wire_size_packets: bool,
     pub(super) client_addresses: u8,
-    /// All flows together; null when they take what passes.
+    /// The sum over all flows; null if the flows take all that passes.
     pub(super) offered_mbps: Option<f64>,
 }
 
-/// Median, least and most; null where nothing was measured.
+/// Median, least and greatest value; null where nothing was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Spread {
     pub(super) median: Option<f64>,
@@ -93,7 +93,7 @@ pub(super) struct Row {
     pub(super) flows: u32,
     pub(super) goodput_mbps: Spread,
     pub(super) starved_flows: Spread,
-    /// Of throughputs, run by run.
+    /// Ratio of the throughputs, run by run.
     pub(super) ratio_to_null: Spread,
     pub(super) ratio_to_kernel: Spread,
     pub(super) cpu_us_per_packet: Spread,
@@ -111,7 +111,7 @@ pub(super) struct LatencyRow {
     pub(super) forwarding: Kind,
     pub(super) round_trip_p50_us: Spread,
     pub(super) round_trip_p99_us: Spread,
-    /// Above that of kernel forwarding, run by run.
+    /// The difference to kernel forwarding, run by run.
     pub(super) added_p50_us: Spread,
 }
 
@@ -176,8 +176,8 @@ pub(super) fn latency(idle: &[Idle]) -> Vec<LatencyRow> {
     Kind::ALL.map(row).to_vec()
 }
 
-/// What has a bound, the bound, and the least of its ratios to the null forwarder with any number of flows. Where the servers send less
-/// than passes, ratios say nothing.
+/// The kinds that have a bound, the bound, and the least ratio to the null forwarder over all numbers of flows. Empty
+/// if the servers' rate is limited, because ratios then say nothing.
 pub(super) fn least_ratios(report: &Report) -> Vec<(Kind, f64, f64)> {
     if report.machine.offered_mbps.is_some() { Vec::new() } else { least_of(&report.summary) }
 }
@@ -190,10 +190,10 @@ pub(super) fn least_of(rows: &[Row]) -> Vec<(Kind, f64, f64)> {
     Kind::ALL.into_iter().filter_map(|kind| Some((kind, kind.bound()?, least(kind)?))).collect()
 }
 
-/// Most that a packet may cost with many flows, of what it costs with ten.
+/// The most that a packet may cost with many flows, as a multiple of its cost with ten flows.
 pub(super) const COST_BOUND: f64 = 1.3;
 
-/// What has a bound, and how many times more processor time a packet takes with more flows than with ten: the worst number of flows.
+/// For each kind that has a bound: the worst number of flows above ten, with its cost per packet relative to ten flows.
 pub(super) fn worst_costs(rows: &[Row]) -> Vec<(Kind, u32, f64)> {
     let cost = |row: &Row| row.cpu_us_per_packet.median;
     let worst = |kind: Kind| {
@@ -250,7 +250,7 @@ const LATENCY: [Column<LatencyRow>; 4] = [
     ("added", |row| number(row.added_p50_us.median, 0)),
 ];
 
-/// Median, least and most.
+/// Formats median, least and greatest rate.
 fn gbit(rate: Spread) -> String {
     let gbit = |mbps: Option<f64>| number(mbps.map(|mbps| mbps / 1e3), 2);
     format!("{} ({}-{})", gbit(rate.median), gbit(rate.min), gbit(rate.max))

@@ -1,4 +1,4 @@
-//! The throughput-delay plot that researchers expect: one point for each scheme, delay on a logarithmic axis that falls to the
+//! The usual throughput-delay plot, with one point for each scheme. The delay axis is logarithmic and falls to the
 //! right, so that better is up and right.
 
 use std::path::Path;
@@ -22,13 +22,13 @@ pub(super) fn write(path: &Path, title: &str, rows: &[&Row]) -> Result<()> {
         .map_err(|why| Error::failed(format!("cannot write plot {}: {why}", path.display())))
 }
 
-/// A scheme's place: how many doublings of a millisecond its delay lies below zero, and its throughput.
+/// A scheme's place: the negative binary logarithm of its delay in milliseconds, and its throughput.
 fn place(row: &Row) -> (f64, f64) {
     let ms = row.delay_ms.p95.unwrap_or(0.0).max(SHORTEST_MS);
     (-ms.log2(), row.throughput_mbps)
 }
 
-/// What all panels share.
+/// Axes, frontier and names that all panels share.
 struct Shared {
     across: std::ops::Range<f64>,
     up: std::ops::Range<f64>,
@@ -37,7 +37,7 @@ struct Shared {
     receivers: Vec<String>,
 }
 
-/// A panel for each gateway, side by side, with the same axes.
+/// Draws a panel for each gateway, side by side, with the same axes.
 fn draw(root: &Area<'_>, title: &str, rows: &[&Row], gateways: &[String]) -> Drawn {
     root.fill(&WHITE).map_err(text)?;
     let (body, key) = root.split_horizontally(EDGE_PX + PANEL_PX * gateways.len().max(1) as u32);
@@ -114,7 +114,7 @@ fn draw_panel(
     draw_names(&root, edge_px as i32, &named)
 }
 
-/// From the highest throughput to the least delay.
+/// The best schemes, from the highest throughput to the least delay.
 fn frontier(rows: &[&Row]) -> Vec<(f64, f64)> {
     let best = rows.iter().zip(undominated(rows)).filter(|(_, best)| *best);
     let mut places: Vec<(f64, f64)> = best.map(|(row, _)| place(row)).collect();
@@ -122,7 +122,7 @@ fn frontier(rows: &[&Row]) -> Vec<(f64, f64)> {
     places
 }
 
-/// The colour is the sender; the shape is the receiver, every second one full.
+/// Draws a scheme's mark. The colour is the sender. The shape is the receiver; every second shape is filled.
 fn mark(area: &Area<'_>, (x, y): (i32, i32), colour: RGBColor, shape: usize) -> Drawn {
     let corners: &[(i32, i32)] = match shape / 2 {
         0 => &OCTAGON,
@@ -138,15 +138,15 @@ fn mark(area: &Area<'_>, (x, y): (i32, i32), colour: RGBColor, shape: usize) -> 
     area.draw(&PathElement::new(points, colour.stroke_width(2))).map_err(text)
 }
 
-/// Darker than the palette, whose yellow is lost on white.
+/// A darker colour than the palette's, because its yellow is hard to see on white.
 fn colour_of(sender: usize) -> RGBColor {
     let (red, green, blue) = Palette99::pick(sender).to_rgba().rgb();
     let darker = |part: u8| (u16::from(part) * 3 / 4) as u8;
     RGBColor(darker(red), darker(green), darker(blue))
 }
 
-/// Names beside the best marks, where there is room: one that would lie on another one is left out, and so is one that stands
-/// nearby already. The key has all of them.
+/// Draws names beside the best marks. A name is left out if it would cover another one, or if the same name is nearby.
+/// The key has all names.
 fn draw_names(area: &Area<'_>, edge_px: i32, named: &[(&str, (i32, i32))]) -> Drawn {
     let right_px = area.dim_in_pixel().0 as i32;
     let mut taken: Vec<(&str, i32, i32, i32)> = Vec::new();
@@ -174,7 +174,7 @@ fn draw_key(key: &Area<'_>, senders: &[String], receivers: &[String]) -> Drawn {
     let mut y = TITLE_PX as i32;
     let style = ("sans-serif", 13).into_text_style(key);
     for (colour, name) in senders.iter().enumerate() {
-        // A full mark, which shows the colour best.
+        // A filled mark shows the colour best.
         mark(key, (12, y), colour_of(colour), 1)?;
         key.draw_text(name, &style, (24, y - 7)).map_err(text)?;
         y += LINE_PX;
@@ -197,21 +197,21 @@ fn text<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) -> S
     format!("{error:?}")
 }
 
-/// Of one gateway's panel.
+/// Width of one gateway's panel.
 const PANEL_PX: u32 = 380;
 const HEIGHT_PX: u32 = 620;
 const TITLE_PX: u32 = 44;
 const KEY_PX: u32 = 200;
 const LINE_PX: i32 = 19;
-/// What the first panel's labels take.
+/// Width of the first panel's labels.
 const EDGE_PX: u32 = 64;
-/// Of a character of a name, on average.
+/// Average width of a character of a name.
 const CHARACTER_PX: i32 = 7;
 const OCTAGON: [(i32, i32); 8] = [(-2, -5), (2, -5), (5, -2), (5, 2), (2, 5), (-2, 5), (-5, 2), (-5, -2)];
 const TRIANGLE: [(i32, i32); 3] = [(0, -6), (6, 5), (-6, 5)];
 const SQUARE: [(i32, i32); 4] = [(-4, -4), (4, -4), (4, 4), (-4, 4)];
 const DIAMOND: [(i32, i32); 4] = [(0, -6), (6, 0), (0, 6), (-6, 0)];
-/// Less cannot be told apart, and zero has no logarithm.
+/// Shorter delays cannot be told apart, and zero has no logarithm.
 const SHORTEST_MS: f64 = 0.25;
 
 #[cfg(test)]
@@ -228,7 +228,7 @@ mod tests {
                 .map(|(name, gateway, mbps, p95)| example(name, gateway, mbps, p95));
         write(&path, "Both", &rows.iter().collect::<Vec<&Row>>()).unwrap();
         let text = std::fs::read_to_string(path).unwrap();
-        // Three senders in the key are filled; the first receiver is hollow.
+        // The three senders in the key have filled marks. The marks of the first receiver are hollow.
         assert_eq!(text.matches("<polygon").count(), 3);
         assert_eq!(text.matches(">\nno gateway\n<").count(), 1);
         assert_eq!(text.matches(">\nreno\n<").count(), 1, "only in the key");

@@ -1,4 +1,4 @@
-//! A row for each scheme: means over its runs.
+//! A row for each scheme, with means over its runs.
 
 use paceline_judge::{Sample, distinct};
 use serde::Serialize;
@@ -8,27 +8,27 @@ use crate::percentiles::Percentiles;
 use crate::result::{FlowResult, Run};
 use crate::scenario::{Direction, Protocol};
 
-/// What one scheme reached in one cell of the scenario.
+/// The results of one scheme in one cell of the scenario.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
-    /// Of the scenario's own variants; empty without any.
+    /// The scenario's own variant; empty if it has none.
     pub(super) cell: String,
     pub(super) sender: String,
     pub(super) receiver: String,
     pub(super) gateway: String,
     pub(super) runs: usize,
-    /// Of all downloads together, or of uploads where there is no download.
+    /// The sum of all downloads, or of all uploads if there is no download.
     pub(super) throughput_mbps: f64,
-    /// Half of Student's 95 % interval; null with one run.
+    /// Half the width of Student's 95 % interval; null with one run.
     pub(super) throughput_ci95: Option<f64>,
-    /// Of the path's queues, gateway included, per delivered packet.
+    /// Delay per delivered packet in the last link's queue and the gateway together.
     pub(super) delay_ms: Percentiles,
-    /// Of the segments sent.
+    /// Share of the sent segments.
     pub(super) retransmitted_share: f64,
     pub(super) timeouts: f64,
-    /// Over windows of a second; null with fewer than two bulk downloads.
+    /// Jain's index over windows of a second; null with fewer than two bulk downloads.
     pub(super) jain: Option<f64>,
-    /// Transfers that did not complete, of all runs.
+    /// The number of transfers that did not complete, over all runs.
     pub(super) failed: usize,
 }
 
@@ -38,7 +38,7 @@ impl Row {
     }
 }
 
-/// In the order of the runs.
+/// The rows, in the order of the runs.
 pub(super) fn of(runs: &[Run]) -> Vec<Row> {
     let names = distinct(runs.iter().map(|run| run.variant.as_str()));
     let of_name = |name: &&str| runs.iter().filter(|run| run.variant == **name).collect::<Vec<&Run>>();
@@ -74,7 +74,7 @@ fn row(name: &str, runs: &[&Run]) -> Option<Row> {
     })
 }
 
-/// Of all downloads together, or of uploads where there is no download.
+/// The goodput of all downloads together, or of all uploads if there is no download.
 pub(crate) fn throughput(run: &Run) -> f64 {
     let of = |direction: Direction| -> f64 {
         let flows = run.flows.iter().filter(|flow| is_tcp(flow) && flow.direction == direction);
@@ -97,7 +97,7 @@ fn is_tcp(flow: &FlowResult) -> bool {
 /// Payload of a full-sized segment with timestamps.
 const SEGMENT_BYTES: f64 = 1_448.0;
 
-/// Of each row, whether no other one has both more throughput and less delay.
+/// For each row: true if no other row is better in throughput or delay without being worse in the other.
 pub(super) fn undominated(rows: &[&Row]) -> Vec<bool> {
     let delay = |row: &Row| row.delay_ms.p95.unwrap_or(f64::INFINITY);
     let better = |row: &Row, other: &Row| {
@@ -107,7 +107,7 @@ pub(super) fn undominated(rows: &[&Row]) -> Vec<bool> {
     rows.iter().map(|row| !rows.iter().any(|other| better(row, other))).collect()
 }
 
-/// Least delay among those that lose no more than 5 % of the highest throughput.
+/// The row with the least delay among those with at least 95 % of the highest throughput.
 pub(super) fn pick<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
     let most = rows.iter().map(|row| row.throughput_mbps).fold(0.0, f64::max);
     let enough = rows.iter().copied().filter(|row| row.throughput_mbps >= 0.95 * most);

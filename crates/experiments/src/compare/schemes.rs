@@ -1,6 +1,6 @@
-//! The schemes: what a sender, a receiver and the middle of the path can be, as dimensions of a scenario.
+//! The schemes: the choices of sender, receiver and gateway, as dimensions of a scenario.
 //!
-//! Names are those that the engine knows, so that a new algorithm is compared as soon as it has one.
+//! Names are those of the engine, so that a new algorithm is compared as soon as it has a name.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::options::CompareOptions;
 use crate::scenario::{Case, Vary};
 use crate::units::Time;
 
-/// Senders, receivers, gateway: in this order behind what the scenario varies itself.
+/// Senders, receivers and gateways, in this order, follow the scenario's own dimensions.
 pub(super) const DIMENSIONS: usize = 3;
 
 pub(super) fn dimensions(options: &CompareOptions) -> Result<Vec<Vary>> {
@@ -40,8 +40,9 @@ pub(super) fn dimensions(options: &CompareOptions) -> Result<Vec<Vary>> {
     Ok([senders, receivers, gateways].map(|cases| Vary { cases, ..Vary::default() }).into())
 }
 
-/// Every congestion control but ABC's, which is CUBIC where no router knows it, with the loss detection that a sender has without being told; every other detection under Reno, whose
-/// response it was designed for; and opportunistic retransmission.
+/// Every congestion control with the default loss detection, every other detection under Reno, and opportunistic
+/// retransmission. ABC is left out: without an ABC router it is CUBIC. The other detections were designed for Reno's
+/// response.
 fn all_senders() -> Vec<String> {
     let usual = Config::default().detection;
     let congestion = CongestionName::ALL.iter().filter(|name| **name != CongestionName::Abc);
@@ -54,7 +55,7 @@ fn all_senders() -> Vec<String> {
 
 const OPPORTUNISTIC: &str = "opportunistic";
 
-/// Names of algorithms joined by `+`.
+/// Parses names of algorithms joined by `+`.
 fn sender(name: &str) -> Result<Case> {
     let mut set = Table::new();
     for part in name.split('+') {
@@ -74,7 +75,8 @@ fn sender(name: &str) -> Result<Case> {
                 names(ReductionName::ALL),
             )));
         };
-        // RFC 6675 is the name of a detection and of a reduction: the first is taken, then the second.
+        // RFC 6675 is the name of a detection and of a reduction. The first occurrence is the detection, the second the
+        // reduction.
         let key = if set.contains_key(key) && part.parse::<ReductionName>().is_ok() {
             "server.tcp.rate-reduction"
         } else {
@@ -89,12 +91,12 @@ fn names<T: std::fmt::Display>(all: &[T]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ")
 }
 
-/// Windows that never change: one that never limits, and that of a small old client.
+/// Windows that never change: one that never limits, and one of a small old client.
 const FIXED: [(&str, &str); 2] = [("fixed-4mb", "4mb"), ("fixed-64kb", "64kb")];
-/// Of `drs-clamped`: the phone of the published HSPA+ network had 262,144 bytes of window (DRWA, Table 1).
+/// The buffer of `drs-clamped`. The phone of the published HSPA+ network had a window of 262,144 bytes (DRWA, Table 1).
 const CLAMPED_BUFFER: &str = "524288b";
 
-/// Fixed windows, and every one that sizes itself.
+/// Fixed windows, and every window that sizes itself.
 fn all_receivers() -> Vec<String> {
     let fixed = FIXED.iter().map(|(name, _)| name.to_string());
     let sized = ReceiveWindowName::ALL.iter().filter(|name| **name != ReceiveWindowName::Fixed);
@@ -122,7 +124,7 @@ fn receiver(name: &str) -> Result<Case> {
     }
 }
 
-/// What stands before the radio link, and its profile.
+/// The gateways before the radio link, with their profiles.
 const GATEWAYS: [(&str, &str); 4] =
     [("none", "off"), ("gateway", "full"), ("gateway-drwa", "drwa"), ("gateway-split", "split")];
 
@@ -141,7 +143,7 @@ fn case(name: &str, set: &[(&str, Value)]) -> Case {
     Case { name: name.into(), set }
 }
 
-/// A download over a radio link of this trace.
+/// The scenario of a download over a radio link that follows this trace.
 pub(crate) fn scenario_of_trace(trace: &Path, rtt: Time, queue: &str) -> String {
     let part =
         |part: Option<&std::ffi::OsStr>| part.map_or_else(String::new, |part| part.to_string_lossy().into());

@@ -1,4 +1,4 @@
-//! What is wanted of every point, and of how many points it must hold.
+//! The bounds of the points, and the percentage of points that must satisfy each.
 
 use std::fmt;
 
@@ -6,53 +6,54 @@ use super::judge::{Cell, Pairs};
 use super::outcome::Outcome;
 use super::point::{Kind, Load};
 
-/// A row of the table.
+/// A row of the table of bounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     kinds: &'static [Kind],
     modes: &'static [&'static str],
     measure: Measure,
-    /// Of the points to which it applies, in percent.
+    /// The percentage of the points with this bound that must satisfy it. For a median, 100.
     percent: f64,
 }
 
-/// What is looked at.
+/// The measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Measure {
-    /// Downloads and uploads together, in parts of those without gateway: at least `least`, and at least `short` where the p95 of what
-    /// waits is below a third.
+    /// Throughput of downloads and uploads together, relative to no gateway: at least `least`. It need only be at least
+    /// `short` if the gateway cuts the p95 of the path delay below a third.
     Throughput {
         least: f64,
         short: f64,
     },
-    /// The same of all that arrives by TCP. Each web object begins after the one before: where they are sooner there are more of them, and what
-    /// they have the downloads lack.
+    /// The same for all payload, datagrams included. Each web object begins after the previous one, so faster objects
+    /// mean more objects. They take throughput from the downloads.
     Payload {
         least: f64,
         short: f64,
     },
-    /// p95 of the path's delay: at most so much more, and so many segments of each download more on links below 3 Mbit/s.
+    /// Increase of the path delay's p95: at most `more_ms`. Links below 3 Mbit/s may add `segments` segments per
+    /// download.
     Delay {
         more_ms: f64,
         segments: f64,
     },
-    /// Drops at the radio's buffer: at most so many times those without gateway, and so many more.
+    /// Drops at the radio's buffer: at most `times` the number without gateway, plus `more`.
     Drops {
         times: f64,
         more: f64,
     },
-    /// Packets sent into the radio: at most so many times what is delivered or lost by chance.
+    /// Packets sent into the radio: at most `times` the number of packets delivered or lost by chance.
     Storm {
         times: f64,
     },
-    /// Completion of objects in parts of that without gateway.
+    /// Completion time of objects, relative to no gateway.
     ObjectMedian {
         times: f64,
     },
     ObjectP95 {
         times: f64,
     },
-    /// The median over points of the throughput's ratio.
+    /// The median over all points of the throughput ratio.
     Median {
         least: f64,
     },
@@ -63,9 +64,9 @@ const ALL: &[&str] = &["full", "auto", "split"];
 const PATH: &[Kind] = &[Kind::Path];
 const MIXED: &[Kind] = &[Kind::Mixed, Kind::MixedDown];
 const CLIENTS: &[Kind] = &[Kind::Clients];
-/// A full segment with its headers.
+/// A full-sized segment with its headers.
 const SEGMENT_BITS: f64 = 1500.0 * 8.0;
-/// Below that many Mbit/s a few segments take longer than anything else.
+/// Below this rate a few segments cause most of the delay.
 const SLOW_MBPS: f64 = 3.0;
 
 const fn bound(
@@ -97,33 +98,33 @@ pub(super) const TABLE: &[Bound] = &[
     bound(CLIENTS, &["split"], Measure::Median { least: 1.15 }, 100.0),
 ];
 
-/// Whether a bound holds at a point.
+/// Whether a point satisfies a bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Held {
-    /// As the mean is.
+    /// By the mean.
     pub(super) raw: bool,
-    /// As far as the interval reaches.
+    /// By the end of the interval that is closer to the bound.
     pub(super) by_interval: bool,
 }
 
-/// What became of a bound for a mode.
+/// The result of a bound for a mode.
 #[derive(Clone, Debug)]
 pub(super) struct Verdict {
     pub(super) kind: Kind,
     pub(super) mode: &'static str,
     pub(super) measure: Measure,
     pub(super) wanted: f64,
-    /// To which it applies.
+    /// The number of points to which the bound applies.
     pub(super) points: usize,
-    /// By the first runs alone, in percent of the points; of a median, itself.
+    /// By the first runs alone, in percent of the points. For a median, the median itself.
     pub(super) first: f64,
-    /// By what the points are judged by, as the means are.
+    /// By the means of the runs that judge the points.
     pub(super) raw: f64,
-    /// And by interval: this is what counts.
+    /// By the intervals of these runs. This value decides.
     pub(super) held: f64,
 }
 
-/// Whether the cell's first runs miss any of its bounds.
+/// True if the cell's first runs miss any of its bounds.
 pub(super) fn misses(cell: &Cell<'_>) -> bool {
     of(cell.point.kind, cell.mode)
         .any(|bound| bound.measure.at(cell, &cell.first).is_some_and(|held| !held.raw))
@@ -181,9 +182,9 @@ pub(super) fn median(values: Vec<f64>) -> f64 {
 }
 
 impl Measure {
-    /// `None` where there is nothing to look at.
+    /// Returns `None` if the cell has no data for this measure.
     pub(super) fn at(self, cell: &Cell<'_>, pairs: &Pairs<'_>) -> Option<Held> {
-        // A figure that must not be above `most`, or not below `least`; an interval that reaches there is no miss.
+        // Judges a value that must be at most `most`. It is no miss if its interval reaches `most`.
         let below = |value: f64, half_width: f64, most: f64| Held {
             raw: value <= most,
             by_interval: value - half_width <= most,

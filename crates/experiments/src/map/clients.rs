@@ -1,4 +1,5 @@
-//! Points of clients: small windows, missing options, slow readers; the wired side is clean and buffers are deep.
+//! Points that vary the client: small windows, missing options, slow readers. The wired side is clean and buffers are
+//! deep.
 
 use super::draw::{Draw, between, queue, rate, round3, time};
 use super::impair::{self, add};
@@ -41,7 +42,7 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
     }
 }
 
-/// Further lines of `[client]`, which is the last table so far, and what they mean in a few words.
+/// Further lines of `[client]`, which is the last table so far, and a short description of them.
 fn client(draw: &mut Draw, mbps: f64) -> (String, Vec<String>) {
     let (mut lines, mut label) = (Vec::new(), Vec::new());
     let window = draw.chance("window", 75.0).map(|place| between(9.0, 400.0, place));
@@ -62,7 +63,7 @@ fn client(draw: &mut Draw, mbps: f64) -> (String, Vec<String>) {
             label.push(name.into());
         }
     }
-    // A reader that is slow, or one that stops for a while.
+    // A reader is slow, or pauses once, but not both.
     let slow = draw.chance("slow reader", 20.0).map(|place| rate(mbps * between(0.2, 1.2, place)));
     draw.note("slow reader", slow.as_deref().unwrap_or_default());
     let pause = draw.chance("reader pauses", 10.0).filter(|_| slow.is_none());

@@ -1,4 +1,4 @@
-//! What is drawn for one point: values by name, kept as columns, and rounded to what a scenario says.
+//! The random values of one point. They are named, stored as columns, and rounded to the scenario's text.
 
 use super::sequence::{below, coordinate};
 use crate::units::tidy;
@@ -8,7 +8,7 @@ use crate::units::tidy;
 pub(super) struct Draw {
     seed: u64,
     index: u32,
-    /// Name and value of each, in order; empty where there is none.
+    /// Name and value of each draw, in order. The value is empty if there is none.
     pub(super) columns: Vec<(String, String)>,
 }
 
@@ -17,19 +17,19 @@ impl Draw {
         Draw { seed, index, columns: Vec::new() }
     }
 
-    /// From 0 to below 1.
+    /// Draws a number from 0 to below 1.
     pub(super) fn unit(&self, name: &str) -> f64 {
         coordinate(self.seed, name, self.index)
     }
 
-    /// Between both, evenly on a logarithmic scale, to three digits.
+    /// Draws a value from `low` to `high`, uniform on a logarithmic scale, with three digits.
     pub(super) fn log(&mut self, name: &str, low: f64, high: f64) -> f64 {
         let value = between(low, high, self.unit(name));
         self.note(name, &tidy(value));
         value
     }
 
-    /// One of `choices`, which have weights.
+    /// Picks one of `choices` by their weights.
     pub(super) fn pick<T: Clone>(&self, name: &str, choices: &[(T, u32)]) -> Option<T> {
         let sum: u32 = choices.iter().map(|(_, weight)| weight).sum();
         let mut left = self.unit(name) * f64::from(sum);
@@ -42,20 +42,20 @@ impl Draw {
         choices.last().map(|(choice, _)| choice.clone())
     }
 
-    /// As [`pick`](Self::pick), of names; it is noted.
+    /// Picks a name like [`pick`](Self::pick), and notes it.
     pub(super) fn name(&mut self, name: &str, choices: &[(&'static str, u32)]) -> &'static str {
         let picked = self.pick(name, choices).unwrap_or_default();
         self.note(name, picked);
         picked
     }
 
-    /// In `percent` of the points a number from 0 to below 1, evenly covered as well: how much of it there is.
+    /// In `percent` of the points, returns a strength from 0 to below 1, also uniform.
     pub(super) fn chance(&self, name: &str, percent: f64) -> Option<f64> {
         let place = self.unit(name) * 100.0 / percent;
         (place < 1.0).then_some(place)
     }
 
-    /// For a generator of its own.
+    /// Draws a seed for another random generator.
     pub(super) fn seed(&self, name: &str) -> u64 {
         1 + below(self.seed, name, self.index, 1_000_000)
     }
@@ -65,33 +65,33 @@ impl Draw {
     }
 }
 
-/// The value at `unit` of a logarithmic scale, to three digits. `libm` has the same bits on every machine.
+/// Returns the value at `unit` of a logarithmic scale, with three digits. `libm` gives the same bits on every machine.
 pub(super) fn between(low: f64, high: f64, unit: f64) -> f64 {
     let (from, to) = (libm::log(low), libm::log(high));
     round3(libm::exp(from + unit * (to - from))).clamp(low, high)
 }
 
-/// To three digits: what a scenario's text says.
+/// Rounds to three digits, as written in a scenario.
 pub(super) fn round3(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
 
-/// `12.3mbit`, of Mbit/s.
+/// Formats Mbit/s like `12.3mbit`.
 pub(super) fn rate(mbps: f64) -> String {
     format!("{}mbit", tidy(round3(mbps)))
 }
 
-/// `85ms`.
+/// Formats milliseconds like `85ms`.
 pub(super) fn time(ms: f64) -> String {
     format!("{}ms", tidy(round3(ms)))
 }
 
-/// `1.5%`.
+/// Formats percent like `1.5%`.
 pub(super) fn share(percent: f64) -> String {
     format!("{}%", tidy(round3(percent)))
 }
 
-/// A queue of `part` of the product of rate and round trip, and at least three full packets.
+/// Formats a queue of `part` times the bandwidth-delay product, at least three full packets.
 pub(super) fn queue(part: f64, mbps: f64, rtt_ms: f64) -> String {
     let bytes = round3(part * mbps * rtt_ms * 125.0).max(4_500.0);
     format!("{}kb", tidy(bytes / 1000.0))

@@ -1,4 +1,4 @@
-//! All of it for other programs: a row for each point and profile, and one JSON object.
+//! Output for other programs: a row for each point and profile, and one JSON object.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,8 @@ use super::point::{Kind, PROFILES};
 use super::report::{BINS, Counts, worst};
 use crate::error::{Error, Result};
 
-/// One row for each point and profile: what was drawn, means over the first runs, and how it was judged. A comma-separated table.
+/// Returns a CSV table with one row for each point and profile: the draws, means over the first runs, and the
+/// judgement.
 pub(super) fn csv(cells: &[Cell<'_>]) -> Result<String> {
     let failed = |error: csv::Error| Error::failed(format!("cannot write a table: {error}"));
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -57,7 +58,7 @@ pub(super) fn csv(cells: &[Cell<'_>]) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| Error::failed(error.to_string()))
 }
 
-/// Means of all plain numbers, by name.
+/// Means of all numbers, by name.
 fn numbers(runs: &[&Outcome]) -> Vec<(String, String)> {
     let objects: Vec<Value> = runs.iter().filter_map(|run| serde_json::to_value(run).ok()).collect();
     let Some(Value::Object(first)) = objects.first() else { return Vec::new() };
@@ -69,7 +70,7 @@ fn numbers(runs: &[&Outcome]) -> Vec<(String, String)> {
     first.keys().filter(|name| *name != "reasons").map(|name| (name.clone(), mean(name))).collect()
 }
 
-/// One kind.
+/// Returns the results of one kind.
 pub(super) fn json(kind: Kind, cells: &[Cell<'_>], verdicts: &[Verdict], seconds: f64) -> Value {
     let mode = |mode: &&str| {
         let of_mode: Vec<&Cell<'_>> = cells.iter().filter(|cell| cell.mode == *mode).collect();

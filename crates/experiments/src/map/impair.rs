@@ -1,4 +1,4 @@
-//! What may be wrong with a link, and how often a point has it.
+//! Impairments of a link, and the share of the points that have them.
 
 use super::draw::{Draw, between, rate, round3, share, time};
 use super::parts::{Link, Side};
@@ -8,11 +8,11 @@ use super::parts::{Link, Side};
 pub(super) struct Impairment {
     pub(super) at: At,
     pub(super) what: What,
-    /// Of the points.
+    /// The percentage of points that have it.
     pub(super) percent: f64,
 }
 
-/// Which direction of which side.
+/// The side and direction of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
     WiredDown,
@@ -26,15 +26,15 @@ pub(super) enum What {
     RandomLoss,
     BurstLoss,
     Reordering,
-    /// In order.
+    /// Jitter that keeps the order.
     Jitter,
-    /// Packets overtake each other.
+    /// Jitter with which packets overtake each other.
     LooseJitter,
     Duplicates,
-    /// Of what the ends send, nothing but ACKs is lost.
+    /// Loss of ACKs only.
     LostAcks,
     Outage,
-    /// Queue management, by its name in a scenario; half of it marks, where the ends have ECN.
+    /// Queue management, by its name in a scenario. At half of the points it marks, if both ends use ECN.
     Aqm(&'static str),
     Policer,
 }
@@ -43,7 +43,7 @@ const fn row(at: At, what: What, percent: f64) -> Impairment {
     Impairment { at, what, percent }
 }
 
-/// Of points of the kind `path`: a little over one for each point, so that two thirds of the points have one or none.
+/// Impairments of the kind `path`: 1.4 per point on average. About 60 % of the points have one or none.
 pub(super) const PATH: &[Impairment] = &[
     row(At::WiredDown, What::RandomLoss, 15.0),
     row(At::WiredDown, What::BurstLoss, 5.0),
@@ -77,24 +77,24 @@ pub(super) const PATH: &[Impairment] = &[
     row(At::RadioUp, What::Jitter, 5.0),
 ];
 
-/// Of the kind `clients`: on the radio only.
+/// Impairments of the kind `clients`, on the radio link only.
 pub(super) const CLIENTS: &[Impairment] = &[
     row(At::RadioDown, What::RandomLoss, 30.0),
     row(At::RadioDown, What::BurstLoss, 5.0),
     row(At::RadioDown, What::Reordering, 15.0),
 ];
 
-/// One that a point has.
+/// An impairment of one point.
 struct Drawn {
-    /// Of the link in a scenario.
+    /// Key of the link in a scenario.
     key: &'static str,
     value: String,
-    /// In a few words.
+    /// Short description.
     label: String,
 }
 
-/// Adds those of `table` that the point has to its links. Of two that have the same key of a scenario, the first counts.
-/// `mbps` is what the path can carry.
+/// Adds to the links the impairments of `table` that the point has. If two have the same key in a scenario, the first
+/// counts. `mbps` is the path's capacity.
 pub(super) fn add(
     draw: &mut Draw,
     table: &[Impairment],
@@ -144,7 +144,7 @@ impl What {
         }
     }
 
-    /// `strength` is from 0 to below 1; whatever else there is to choose has coordinates of its own.
+    /// `strength` is from 0 to below 1. Further parameters have their own coordinates.
     fn draw(self, draw: &Draw, name: &str, mbps: f64, strength: f64) -> Drawn {
         let further =
             |what: &str, low: f64, high: f64| between(low, high, draw.unit(&format!("{name} {what}")));

@@ -1,4 +1,4 @@
-//! A mode beside no gateway: ratios and differences over the same seeds, with their intervals.
+//! Compares a mode with no gateway: ratios and differences over the same seeds, with their intervals.
 
 use paceline_judge::Sample;
 
@@ -13,8 +13,8 @@ pub(super) struct Cell<'a> {
     pub(super) mode: &'static str,
     /// The runs that every point has.
     pub(super) first: Pairs<'a>,
-    /// What it is judged by: the further runs, if there are any. The first ones said that the point is to be looked at, and would count
-    /// their chance twice.
+    /// The runs that judge the cell: the further runs, or the first runs if there are no further ones. The first runs
+    /// only select points for further runs; counting them again would count their chance twice.
     pub(super) judged: Pairs<'a>,
 }
 
@@ -25,14 +25,14 @@ pub(super) struct Pairs<'a> {
     pub(super) on: Vec<&'a Outcome>,
 }
 
-/// A mean, and half of its 95 % interval: zero of a single run.
+/// A mean and half of its 95 % interval, which is zero for a single run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figure {
     pub(super) value: f64,
     pub(super) half_width: f64,
 }
 
-/// All cells whose first runs are there.
+/// All cells that have first runs.
 pub(super) fn judged<'a>(
     points: &'a [Point],
     modes: &[&'static str],
@@ -56,13 +56,13 @@ pub(super) fn judged<'a>(
 }
 
 impl Cell<'_> {
-    /// Whether it was looked at again.
+    /// True if further runs judge the cell.
     pub(super) fn again(&self) -> bool {
         self.judged.on.first().map(|run| std::ptr::from_ref(*run))
             != self.first.on.first().map(|run| std::ptr::from_ref(*run))
     }
 
-    /// What the point is about, more being better: throughput, or how soon an object comes.
+    /// The main ratio of the point; more is better. It compares throughput, or the speed of objects.
     pub(super) fn ratio(&self, of: &Pairs<'_>) -> Figure {
         match self.point.load {
             Load::Bulk => of.ratio(Outcome::mbps),
@@ -72,12 +72,12 @@ impl Cell<'_> {
 }
 
 impl<'a> Pairs<'a> {
-    /// Mean of `value` with the gateway over that without. The interval is that of a ratio of means of pairs (Cochran, Sampling
-    /// Techniques, 1977, section 6.3), by Student's distribution.
+    /// The mean of `value` with the gateway divided by the mean without. The interval is that of a ratio of means of
+    /// pairs (Cochran, Sampling Techniques, 1977, section 6.3), by Student's distribution.
     pub(super) fn ratio(&self, value: impl Fn(&Outcome) -> f64) -> Figure {
         let (off, on) = (self.mean_off(&value), self.mean_on(&value));
         if off <= 0.0 {
-            // Nothing came without gateway: whatever comes is no less.
+            // Nothing arrived without gateway, so the gateway cannot make it worse.
             return Figure { value: 1.0, half_width: 0.0 };
         }
         let ratio = on / off;
@@ -85,7 +85,7 @@ impl<'a> Pairs<'a> {
         Figure { value: ratio, half_width: half_width(self.off.iter().zip(&self.on).map(rest)) }
     }
 
-    /// Mean of `value` with the gateway less that without.
+    /// The mean of `value` with the gateway minus the mean without.
     pub(super) fn difference(&self, value: impl Fn(&Outcome) -> f64) -> Figure {
         let less = |(off, on): (&&Outcome, &&Outcome)| value(on) - value(off);
         Figure {

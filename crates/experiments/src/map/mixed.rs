@@ -1,4 +1,4 @@
-//! Points of much at once: downloads, an upload, web objects and datagrams over drawn radio links.
+//! Points with several flows: downloads, an upload, web objects and datagrams over drawn radio links.
 
 use super::draw::{Draw, queue, rate, round3, share, time};
 use super::parts::{Link, Parts, Side};
@@ -9,7 +9,7 @@ const SENDERS: &[(&str, u32)] =
     &[("cubic", 40), ("bbr", 30), ("reno", 12), ("westwood", 6), ("vegas", 6), ("rre", 6)];
 const RADIOS: &[(&str, u32)] =
     &[("steady", 40), ("steps", 20), ("hspa", 13), ("lte-driving", 14), ("5g", 13)];
-/// Of the radio downlink, at the 5G core or the base station.
+/// Queue management of the radio downlink, at the 5G core or the base station.
 const QUEUES: &[(&str, u32)] = &[("drop-tail", 80), ("codel", 5), ("fq-codel", 7), ("pie", 4), ("red", 4)];
 const DOWNLOADS: u32 = 4;
 
@@ -67,12 +67,12 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64, with_upload: bool) -> Parts {
         label,
         objects: false,
         radio_mbps: mbps,
-        // The web object is one more.
+        // The web objects, one at a time, count as one more download.
         downloads: DOWNLOADS + 1,
     }
 }
 
-/// A rate whose mean is `mbps`, as TOML.
+/// Returns a changing rate with the mean `mbps`, as TOML.
 fn changing(draw: &Draw, kind: &str, mbps: f64) -> String {
     if kind != "steps" {
         let (mean, seed) = (rate(mbps), draw.seed("trace"));
@@ -80,7 +80,7 @@ fn changing(draw: &Draw, kind: &str, mbps: f64) -> String {
             "{{ generate = {{ model = \"{kind}\", mean = \"{mean}\", seed = {seed}, duration = \"60s\" }} }}"
         );
     }
-    // Down and up again, every 5 to 15 s.
+    // The rate changes between high and low every 5 to 15 s.
     let every = 5.0 + 10.0 * draw.unit("step length");
     let depth = super::draw::between(1.5, 6.0, draw.unit("step depth"));
     let (high, low) = (rate(mbps * 2.0 * depth / (1.0 + depth)), rate(mbps * 2.0 / (1.0 + depth)));
@@ -92,7 +92,7 @@ fn changing(draw: &Draw, kind: &str, mbps: f64) -> String {
     format!("{{ steps = [{}] }}", steps.join(", "))
 }
 
-/// All flows, and the senders of the downloads in a word.
+/// Returns all flows, and a short list of the downloads' senders.
 fn flows(draw: &mut Draw, mbps: f64, with_upload: bool) -> (String, String) {
     let mut text = String::new();
     let mut names: Vec<&str> = Vec::new();

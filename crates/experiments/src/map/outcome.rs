@@ -1,4 +1,4 @@
-//! What is kept of a run.
+//! The stored results of a run.
 
 use std::collections::BTreeMap;
 
@@ -7,47 +7,47 @@ use serde::{Deserialize, Serialize};
 use crate::result::{FlowResult, Run, statistic};
 use crate::scenario::{Direction, Protocol, Statistic};
 
-/// Flows of these names are rows of objects.
+/// Flows of these names are sequences of objects.
 const OBJECTS: [&str; 2] = ["object", "web"];
-/// An object that never came counts as one that took this long.
+/// An object that did not complete counts as one that took this long.
 const NEVER_S: f64 = 1_000.0;
 
-/// One profile at one point, with one seed.
+/// The results of one profile at one point, with one seed.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(super) struct Outcome {
-    /// Of all downloads without a size together.
+    /// Goodput of all bulk downloads together.
     pub(super) down_mbps: f64,
-    /// Of uploads.
+    /// Goodput of all uploads together.
     pub(super) up_mbps: f64,
-    /// Queue of the radio downlink and gateway together.
+    /// Delay in the radio downlink's queue and the gateway together.
     pub(super) delay_p50_ms: f64,
     pub(super) delay_p95_ms: f64,
     pub(super) delay_p99_ms: f64,
-    /// What the radio downlink's buffer had no room for, or its queue management dropped.
+    /// Packets that the radio downlink's full buffer or queue management dropped.
     pub(super) drops: f64,
-    /// What its queue management marked.
+    /// Packets that its queue management marked.
     pub(super) marks: f64,
-    /// Packets that came to the radio downlink: delivered and dropped for whatever reason.
+    /// Packets that arrived at the radio downlink: delivered packets and all dropped ones.
     pub(super) sent: f64,
     pub(super) delivered: f64,
-    /// What the radio downlink lost by chance or in outages.
+    /// Packets that the radio downlink lost by chance or in outages.
     pub(super) losses: f64,
-    /// Segments that the gateway sent again.
+    /// Segments that the gateway retransmitted.
     pub(super) repairs: f64,
     pub(super) objects: f64,
     pub(super) object_p50_s: f64,
     pub(super) object_p95_s: f64,
-    /// Jain's index of the bulk downloads, over seconds.
+    /// Jain's index of the bulk downloads, over windows of a second.
     pub(super) jain: Option<f64>,
     /// Retransmission timeouts of all senders.
     pub(super) timeouts: f64,
-    /// Payload that arrived, of all flows: what one of them gives up for datagrams is not lost.
+    /// Payload that arrived, over all flows. Throughput that one flow gives up to datagrams is not lost.
     pub(super) bytes: f64,
-    /// TCP flows that got nothing; objects, which may have begun last, are not meant.
+    /// TCP flows that received nothing. Objects are not counted, because the last one may have just begun.
     pub(super) silent: f64,
     /// TCP flows that did not complete.
     pub(super) unfinished: f64,
-    /// Why the gateway decided or passed, by reason; flows that it split.
+    /// Reasons of the gateway's decisions and passed flows, with their counts; also the number of split flows.
     pub(super) reasons: BTreeMap<String, u64>,
 }
 
@@ -57,7 +57,7 @@ impl Outcome {
         let is_object = |flow: &FlowResult| OBJECTS.contains(&flow.name.as_str());
         let mbps = |direction: Direction| {
             let bulk = tcp.iter().filter(|flow| flow.direction == direction && !is_object(flow));
-            // Without a flow the sum of nothing would be -0.
+            // `sum` of no flow would be -0.
             bulk.map(|flow| flow.goodput_mbps).fold(0.0, |sum, mbps| sum + mbps)
         };
         let mut times: Vec<f64> = tcp
@@ -100,7 +100,7 @@ impl Outcome {
         }
     }
 
-    /// Downloads and uploads together.
+    /// Goodput of downloads and uploads together.
     pub(super) fn mbps(&self) -> f64 {
         self.down_mbps + self.up_mbps
     }

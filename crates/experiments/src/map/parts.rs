@@ -1,15 +1,15 @@
-//! What a kind of points makes of its draws.
+//! The parts of a scenario that a kind of points makes of its draws.
 
-/// What a kind makes of its draws.
+/// The parts of one point's scenario.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub(super) wired: Side,
     pub(super) radio: Side,
-    /// Lines of `[server]`, `[client]` and their like, each table with its header.
+    /// Tables such as `[server]` and `[client]`, each with its header.
     pub(super) hosts: String,
-    /// `[[flows]]`.
+    /// The `[[flows]]` tables.
     pub(super) flows: String,
-    /// In a few words.
+    /// Short description.
     pub(super) label: Vec<String>,
     pub(super) objects: bool,
     pub(super) radio_mbps: f64,
@@ -20,13 +20,13 @@ pub(super) struct Parts {
 #[derive(Debug, Default)]
 pub(super) struct Side {
     pub(super) rtt: String,
-    /// Later round trips, as TOML; empty where it stays as it is.
+    /// Later round-trip times, as TOML; empty if the round-trip time is constant.
     pub(super) rtt_steps: String,
     pub(super) down: Link,
     pub(super) up: Link,
 }
 
-/// Keys of one direction with their values as TOML.
+/// Keys of one direction of a link, with their values as TOML.
 #[derive(Debug, Default)]
 pub(super) struct Link(pub(super) Vec<(&'static str, String)>);
 
@@ -39,7 +39,7 @@ impl Link {
         self.0.iter().any(|(known, _)| *known == key)
     }
 
-    /// `value` is TOML.
+    /// Sets a key to `value`, which is TOML.
     pub(super) fn set(&mut self, key: &'static str, value: String) {
         self.0.retain(|(known, _)| *known != key);
         self.0.push((key, value));

@@ -1,25 +1,26 @@
-//! Points of one flow: both sides drawn.
+//! Points of one flow, with draws for both sides of the path.
 
 use super::draw::{Draw, between, queue, rate, round3, time};
 use super::impair::{self, add};
 use super::parts::{Link, Parts, Side};
 
-/// Servers, by how many of today's are like that, and enough of the others.
+/// Servers, roughly by their share of today's servers. Rare ones have enough weight to be tested.
 pub(super) const SENDERS: &[(&str, u32)] =
     &[("cubic", 30), ("bbr", 25), ("reno", 10), ("westwood", 9), ("vegas", 8), ("rre", 8), ("qarr", 10)];
-/// Clients.
+/// Senders at the client.
 pub(super) const UPLOADERS: &[(&str, u32)] = &[("cubic", 50), ("bbr", 30), ("reno", 20)];
 const LOADS: &[(&str, u32)] = &[("download", 70), ("upload", 12), ("objects", 18)];
-/// Our choice: no access network is faster, and simulating it would take long.
+/// Our choice: access networks are at most this fast, and faster ones would take long to simulate.
 const WIRED_MBPS_MAX: f64 = 1_000.0;
-/// As many as 30 s have at most.
+/// The most hand-overs in 30 s.
 const HAND_OVERS: u32 = 10;
-/// As many objects as say something about a p95.
+/// Enough objects for a meaningful p95.
 const OBJECTS: u32 = 30;
 
 pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
     let radio_mbps = draw.log("radio rate, Mbit/s", 1.0, 150.0).min(rate_max);
-    // One in twelve is as fast as the radio, the others from below it to far above.
+    // The wired rate equals the radio rate at 8 % of the points. At the others it is between a little less and far
+    // more.
     let same = draw.chance("wired rate as the radio's", 8.0).is_some();
     let times = draw.log("wired rate / radio rate", 0.3, 50.0);
     let wired_mbps = if same { radio_mbps } else { round3(radio_mbps * times).min(WIRED_MBPS_MAX) };
@@ -68,7 +69,7 @@ pub(super) fn draw(draw: &mut Draw, rate_max: f64) -> Parts {
     }
 }
 
-/// In some points the radio's round trip becomes another one, and what it was, by turns.
+/// At some points the radio's round-trip time alternates between its first value and another one.
 fn hand_overs(draw: &mut Draw, radio_ms: f64, radio: &mut Side) -> Option<String> {
     const NAME: &str = "radio hand-overs";
     let Some(strength) = draw.chance(NAME, 6.0) else {
@@ -90,14 +91,14 @@ fn hand_overs(draw: &mut Draw, radio_ms: f64, radio: &mut Side) -> Option<String
     Some(format!("hand-overs {drawn}"))
 }
 
-/// Whether both ends have ECN.
+/// True if both ends use ECN.
 pub(super) fn has_ecn(draw: &mut Draw) -> bool {
     let ecn = draw.chance("ECN", 30.0).is_some();
     draw.note("ECN", if ecn { "yes" } else { "" });
     ecn
 }
 
-/// QARR is CUBIC with another rate reduction.
+/// QARR means CUBIC with the rate reduction QARR.
 pub(super) fn hosts(server: &str, client: &str, ecn: bool) -> String {
     let (server, mut tcp) = match server {
         "qarr" => ("cubic", vec!["rate-reduction = \"qarr\""]),
@@ -115,7 +116,7 @@ fn flow(load: &str, mbps: f64) -> String {
     match load {
         "upload" => "[[flows]]\nname = \"upload\"\ndirection = \"up\"\n\n".into(),
         "objects" => {
-            // On slow links none takes longer than two seconds of the whole link.
+            // On slow links no object takes longer than two seconds of the whole link.
             let largest = round3(mbps * 250.0).clamp(20.0, 1_000.0);
             format!(
                 "[[flows]]\nname = \"object\"\nsize = \"10kb..{largest}kb\"\ncount = {OBJECTS}\nsequential = true\ninterval = \"200ms\"\n\n"

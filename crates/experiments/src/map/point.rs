@@ -1,4 +1,4 @@
-//! A point of the map: the text of a scenario, and what it was drawn from.
+//! A point of the map: the text of a scenario, and its draws.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::draw::Draw;
 use super::{clients, mixed, path};
 use crate::units::Time;
 
-/// What the gateway does; the first is what others are compared with.
+/// The gateway's profiles. The others are compared with the first.
 pub(super) const PROFILES: [&str; 4] = ["off", "full", "auto", "split"];
 
 /// A kind of points.
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Of one run, unless it is said otherwise.
+    /// Default duration of one run.
     fn seconds(self) -> u64 {
         match self {
             Kind::Path | Kind::Clients => 30,
@@ -45,22 +45,22 @@ impl Kind {
     }
 }
 
-/// What is to be drawn.
+/// What determines the points.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) kind: Kind,
     pub(super) seed: u64,
     pub(super) duration: Option<Time>,
-    /// In Mbit/s: radio links that are faster are this fast.
+    /// In Mbit/s. Faster radio links get this rate.
     pub(super) rate_max: f64,
 }
 
-/// What one run is about.
+/// The kind of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     /// All flows together, as fast as they can.
     Bulk,
-    /// One object after the other: how soon each is there.
+    /// One object after the other. The completion time of each counts.
     Objects,
 }
 
@@ -71,18 +71,18 @@ pub(super) struct Point {
     pub(super) index: u32,
     /// The scenario, with all profiles as variants.
     pub(super) text: String,
-    /// In a few words.
+    /// Short description.
     pub(super) label: String,
     pub(super) load: Load,
-    /// Of the radio downlink.
+    /// Rate of the radio downlink.
     pub(super) radio_mbps: f64,
-    /// Downloads that may have segments waiting at the same time.
+    /// The number of downloads that may have segments in the queue at the same time.
     pub(super) downloads: u32,
-    /// All that was drawn, by name.
+    /// All draws, by name.
     pub(super) columns: Vec<(String, String)>,
 }
 
-/// Of seed and index only.
+/// Draws a point. Only the plan and the index determine it.
 pub(super) fn draw(plan: Plan, index: u32) -> Point {
     let Plan { kind, seed, duration, rate_max } = plan;
     let mut draw = Draw::new(seed, index);
@@ -95,7 +95,7 @@ pub(super) fn draw(plan: Plan, index: u32) -> Point {
     let name = format!("map-{}-{seed}-{index}", kind.name());
     let label = std::mem::take(&mut parts.label).join(", ");
     let duration = duration.unwrap_or_else(|| Time::from_millis(kind.seconds() * 1000));
-    // Every point has random choices of its own, and room for repetitions.
+    // Every point has its own seeds, with room for repetitions.
     let first = 1 + u64::from(index) * 100;
     let mut text =
         format!("name = \"{name}\"\ntitle = \"{label}\"\nduration = \"{duration}\"\nseed = {first}\n\n");

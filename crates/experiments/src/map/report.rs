@@ -1,4 +1,4 @@
-//! What is printed: a table of modes, a histogram, bounds, and the worst points.
+//! Printed output: a table of modes, a histogram, bounds, and the worst points.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::point::{Kind, Load, PROFILES};
 use crate::output::say;
 use crate::table::new_table;
 
-/// Ratios below that, and what they are called.
+/// Upper ends of the ratios' bins, with their names.
 pub(super) const BINS: [(f64, &str); 13] = [
     (0.5, "below .50"),
     (0.7, ".50 to .70"),
@@ -25,32 +25,32 @@ pub(super) const BINS: [(f64, &str); 13] = [
     (5.0, "2 to 5"),
     (f64::INFINITY, "5 and more"),
 ];
-/// So many of the worst points are shown.
+/// The number of worst points that are shown.
 const WORST: usize = 10;
 const WIDTH: usize = 100;
-/// Of the longest bar.
+/// Length of the longest bar.
 const BAR: usize = 22;
-/// p95 of the delay this much above that without gateway is counted.
+/// Points are counted if their delay's p95 exceeds that without gateway by this much.
 const DELAY_MORE_MS: [f64; 2] = [30.0, 200.0];
 
-/// How a mode did over all points.
+/// Summary of a mode over all points.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Counts {
     pub(super) points: usize,
     pub(super) mean: f64,
     pub(super) median: f64,
     pub(super) least: f64,
-    /// Points by their first runs, and by what they are judged by.
+    /// The number of points with low ratios, by their first runs and by the runs that judge them.
     pub(super) below_098_first: usize,
     pub(super) below_098: usize,
     pub(super) below_090_first: usize,
     pub(super) below_090: usize,
-    /// Points whose p95 of the delay is 30 ms and 200 ms above that without gateway.
+    /// Points where the delay's p95 exceeds that without gateway by 30 ms and by 200 ms.
     pub(super) delay_30ms: usize,
     pub(super) delay_200ms: usize,
-    /// Points that send more than 1.1 times what is delivered or lost by chance into the radio.
+    /// Points where the packets sent into the radio exceed 1.1 times those delivered or lost by chance.
     pub(super) storms: usize,
-    /// Points in which a flow got nothing that got something without gateway.
+    /// Points where a flow received nothing, but received data without gateway.
     pub(super) silent: usize,
     #[serde(skip)]
     pub(super) bins: [usize; BINS.len()],
@@ -86,13 +86,13 @@ impl Counts {
     }
 }
 
-/// More than 1.1 times what the radio delivers or loses by chance is sent into it.
+/// True if the packets sent into the radio exceed 1.1 times those delivered or lost by chance.
 fn is_storm(runs: &[&Outcome]) -> bool {
     let sum = |value: fn(&Outcome) -> f64| runs.iter().map(|run| value(run)).sum::<f64>();
     sum(|run| run.sent) > 1.1 * sum(|run| run.delivered + run.losses)
 }
 
-/// The least ratios first, of those that lose anything.
+/// The points with a ratio below 1, worst first.
 pub(super) fn worst<'a, 'b>(cells: &[&'a Cell<'b>]) -> Vec<&'a Cell<'b>> {
     let mut sorted: Vec<&Cell<'_>> =
         cells.iter().copied().filter(|cell| cell.ratio(&cell.judged).value < 1.0).collect();
@@ -195,7 +195,7 @@ fn bounds(verdicts: &[Verdict]) -> String {
     table.to_string()
 }
 
-/// A point in one line, or in as many as its description needs.
+/// Formats a point, with its description wrapped.
 fn line(cell: &Cell<'_>) -> String {
     let pairs = &cell.judged;
     let ratio = cell.ratio(pairs);

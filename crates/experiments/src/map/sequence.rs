@@ -1,11 +1,12 @@
-//! Points that cover every dimension evenly, however many of them there are.
+//! Points that cover every dimension evenly, for any number of points.
 //!
-//! Each dimension is the van der Corput sequence with Owen's scrambling, and the order of its points is scrambled in the same way, so that
-//! dimensions do not depend on each other (Burley, Practical Hash-based Owen Scrambling, JCGT 2020, section 5). In each dimension any
-//! aligned 2^k points have one in each of 2^k equal parts, as in a Latin hypercube, but without saying beforehand how many there will be.
-//! All of it is whole numbers: a point depends on seed, index and name of the dimension, and on nothing else.
+//! Each dimension is the van der Corput sequence with Owen's scrambling. The order of its points is scrambled in the
+//! same way, so that dimensions do not depend on each other. (Burley, Practical Hash-based Owen Scrambling, JCGT 2020,
+//! section 5.) In each dimension any aligned 2^k points have one in each of 2^k equal parts. This is like a Latin
+//! hypercube, but needs no number of points in advance. All arithmetic is in integers: a point depends only on seed,
+//! index and name of the dimension.
 
-/// The coordinate of point `index` in the dimension `name`: from 0 to below 1.
+/// The coordinate of point `index` in the dimension `name`, from 0 to below 1.
 pub(super) fn coordinate(seed: u64, name: &str, index: u32) -> f64 {
     let dimension = mix(seed ^ mix(fnv1a(name)));
     let place = scramble(index, dimension);
@@ -13,18 +14,19 @@ pub(super) fn coordinate(seed: u64, name: &str, index: u32) -> f64 {
     f64::from(digits) / 2f64.powi(32)
 }
 
-/// Flips each bit as the bits above it say: intervals of halves, quarters and so on change places, and stay whole.
+/// Flips each bit depending on the bits above it. Intervals of halves, quarters and so on change places, but stay
+/// whole.
 fn scramble(value: u32, seed: u64) -> u32 {
     let flip = |bit: u32| {
         let above = u64::from(value) >> (bit + 1);
-        // The one in front tells 01 from 001.
+        // The leading 1 tells 01 from 001.
         let node = above | (1 << (31 - bit));
         ((mix(seed ^ mix(node)) & 1) as u32) << bit
     };
     (0..32).fold(value, |flipped, bit| flipped ^ flip(bit))
 }
 
-/// A whole number below `bound`, for what is no dimension: seeds of traces.
+/// A whole number below `bound`, for values that are no dimension, such as seeds of traces.
 pub(super) fn below(seed: u64, name: &str, index: u32, bound: u64) -> u64 {
     mix(mix(seed ^ fnv1a(name)) ^ u64::from(index)) % bound.max(1)
 }
@@ -60,7 +62,7 @@ mod tests {
             for (from, to) in [(0, 64), (64, 128), (192, 256)] {
                 assert_eq!(counts(seed, name, from..to, 64), [1; 64], "{seed} {name} {from}");
             }
-            // Of any other number, too, within the logarithm of it.
+            // Other numbers of points are even, too, within the logarithm of the number.
             for count in [37, 100, 1000] {
                 let even = f64::from(count) / 10.0;
                 let found = counts(seed, name, 0..count, 10);
@@ -85,7 +87,7 @@ mod tests {
         assert_eq!(row(1), row(1));
         assert_ne!(row(1), row(2));
         assert_eq!((below(3, "t", 9, 10_000), below(3, "t", 9, 1)), (below(3, "t", 9, 10_000), 0));
-        // The same on every machine.
+        // The value is the same on every machine.
         assert_eq!(format!("{:.9} {:.9}", coordinate(1, "x", 0), coordinate(1, "x", 1)), PINNED);
     }
 

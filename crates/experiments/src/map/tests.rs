@@ -1,4 +1,4 @@
-//! What is drawn.
+//! Tests of the draws.
 
 use super::point::{Kind, PROFILES, Plan, Point, draw};
 use super::work::scenario;
@@ -16,7 +16,7 @@ fn every_point_is_a_scenario_that_the_simulator_can_run() {
             let file = scenario(&point).unwrap_or_else(|error| panic!("{error}\n{}", point.text));
             let names: Vec<&str> = file.variants.iter().map(|variant| variant.name.as_str()).collect();
             assert_eq!(names, PROFILES);
-            // What the simulator refuses does not hang on the profile.
+            // The simulator's checks do not depend on the profile.
             sim::check(&file.variants[1], &file.folder)
                 .unwrap_or_else(|error| panic!("{error}\n{}", point.text));
         }

@@ -1,4 +1,4 @@
-//! Runs points on all cores, and keeps each run as it ends.
+//! Runs points on all cores, and stores each run when it ends.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,25 +20,25 @@ use crate::run::lab::Watch;
 use crate::run::sim;
 use crate::scenario::{ScenarioFile, parse};
 
-/// All runs of one kind that were made, by key.
+/// All finished runs of one kind, by key.
 #[derive(Debug)]
 pub(super) struct Runs {
     kept: Kept<Outcome>,
     made: HashMap<String, Record<Outcome>>,
-    /// Why runs failed.
+    /// The errors of failed runs.
     pub(super) failures: Vec<String>,
 }
 
-/// Which runs of a point are wanted.
+/// The requested runs of a point.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) point: &'a Point,
-    /// Profiles, and repetitions of each, from 0.
+    /// Pairs of a profile and a repetition; repetitions count from 0.
     pub(super) runs: Vec<(&'static str, u32)>,
 }
 
 impl<'a> Wanted<'a> {
-    /// Runs without gateway and with `modes`, so many of each.
+    /// Requests runs without a gateway and with each of `modes`, for each repetition.
     pub(super) fn of(point: &'a Point, modes: &[&'static str], repetitions: Range<u32>) -> Wanted<'a> {
         let profiles = || std::iter::once(PROFILES[0]).chain(modes.iter().copied());
         let runs = repetitions.flat_map(|run| profiles().map(move |profile| (profile, run))).collect();
@@ -47,7 +47,7 @@ impl<'a> Wanted<'a> {
 }
 
 impl Runs {
-    /// Those that are in the file, if this program made them; those of another one are put aside.
+    /// Opens the file and loads its runs. A file of another build of the program is renamed.
     pub(super) fn open(path: &Path, program: &str, fresh: bool) -> Result<Runs> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let other = text.lines().next().is_some_and(|first| !first.contains(program));
@@ -66,7 +66,7 @@ impl Runs {
         self.made.get(&key(point, profile, repetition)).map(|record| &record.values)
     }
 
-    /// Processor time of the runs that are there of a point.
+    /// Processor time of the point's finished runs.
     pub(super) fn seconds(&self, point: &Point, repetitions: u32) -> f64 {
         let of = |profile: &&'static str| {
             (0..repetitions).map(|run| key(point, profile, run)).collect::<Vec<String>>()
@@ -74,7 +74,7 @@ impl Runs {
         PROFILES.iter().flat_map(of).filter_map(|key| self.made.get(&key)).map(|record| record.seconds).sum()
     }
 
-    /// Makes those that are not there.
+    /// Makes the requested runs that are missing.
     pub(super) fn make(
         &mut self,
         mut wanted: Vec<Wanted<'_>>,
@@ -136,7 +136,7 @@ impl Runs {
     }
 }
 
-/// The point's scenario, checked.
+/// Returns the point's scenario, checked.
 pub(super) fn scenario(point: &Point) -> Result<ScenarioFile> {
     let name = format!("{}-{}.toml", point.kind.name(), point.index);
     parse(Path::new(&name), &point.text, None)
@@ -153,13 +153,13 @@ fn execute(file: &ScenarioFile, profile: &str, repetition: u32) -> Result<(f64, 
     Ok((began.elapsed_s(), Outcome::of(&run)))
 }
 
-/// All that decides about a run.
+/// Identifies a run by everything that determines it.
 fn key(point: &Point, profile: &str, repetition: u32) -> String {
     let text = XxHash64::oneshot(0, point.text.as_bytes());
     format!("{} {profile} {repetition} {text:016x}", point.index)
 }
 
-/// Nobody looks on.
+/// Shows no progress.
 struct Unseen;
 
 impl Watch for Unseen {

@@ -1,4 +1,4 @@
-//! A scenario without its own gateway, with each profile in its place.
+//! A scenario without its own gateway, combined with each profile.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use crate::options::ProfilesOptions;
 use crate::scenario::{Case, ScenarioFile, Vary, parse_varied};
 use crate::toml_text::explain;
 
-/// What a flow passes through unchanged.
+/// The profile that forwards flows unchanged.
 pub(super) const PASS: &str = "pass";
-/// `auto`, of whose flows nothing is known, and once it has seen the same flows before.
+/// `auto` without knowledge of the flows, and `auto` after the same flows were seen before.
 pub(super) const AUTO: [&str; 2] = ["auto", "auto-later"];
 
 const SENDER: &str = "gateway.config.split.sender.";
@@ -38,7 +38,7 @@ pub(super) fn load(path: &Path, options: &ProfilesOptions) -> Result<ScenarioFil
     parse_varied(path, &text, options.of.duration, &[profiles])
 }
 
-/// The fixed profiles that an operator would choose from, under the names of docs/design/auto.md, and `auto`.
+/// The fixed profiles that an operator would choose from, with the names of docs/design/auto.md, and `auto`.
 fn profiles() -> Vec<Case> {
     let sender = |congestion: &str| {
         [
@@ -69,7 +69,7 @@ fn profiles() -> Vec<Case> {
     ]
 }
 
-/// The scenario as it is but for gateway and bounds; of what it varies, what is left.
+/// Removes the gateway, the bounds, and dimensions that only vary the gateway.
 fn without_gateway(text: &str) -> std::result::Result<Table, String> {
     let mut table: Table = toml::from_str(text).map_err(|error| error.message().to_string())?;
     table.remove("gateway");
@@ -96,7 +96,7 @@ fn dimension(mut dimension: Value) -> Option<Value> {
             if let Some(Value::Table(set)) = case.get_mut("set") {
                 set.retain(|key, _| !is_about_gateway(key));
             }
-            // Cases that differed in their gateway only are one.
+            // Cases that differ only in their gateway become one.
             let set =
                 case.get("set").filter(|set| set.as_table().is_some_and(|set| !set.is_empty())).cloned();
             let is_new = !seen.contains(&set);

@@ -1,4 +1,4 @@
-//! What `auto` reached beside the fixed profiles, and whether that is enough.
+//! Compares `auto` with the fixed profiles, and judges it.
 
 use std::collections::BTreeMap;
 
@@ -8,57 +8,57 @@ use super::cells::{AUTO, PASS};
 use crate::compare::throughput;
 use crate::result::Run;
 
-/// `auto` has at least so much of what passing the flow through has,
+/// The least throughput of `auto` as a share of that of `pass`.
 const OF_PASS_MIN: f64 = 0.98;
-/// so much of the throughput of the best fixed profile,
+/// The least throughput of `auto` as a share of that of the best fixed profile.
 const OF_BEST_MIN: f64 = 0.95;
-/// and at most so much of that one's delay.
+/// The largest delay of `auto` as a multiple of that of the best fixed profile.
 const DELAY_MAX: f64 = 1.2;
-/// Profiles whose throughput differs by no more than this are level, and the one with the least delay is the best.
+/// Profiles with at least this share of the highest throughput are level. The best is the one with the least delay.
 const LEVEL: f64 = 0.995;
-/// Less delay than two full packets at 10 Mbit/s is no difference.
+/// Smaller delays count as this one, which is the time of two full packets at 10 Mbit/s.
 const DELAY_LEAST_MS: f64 = 2.5;
 
 /// One cell of a scenario, with every profile.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) scenario: String,
-    /// Empty where nothing is varied.
+    /// Empty if the scenario varies nothing.
     pub(super) cell: String,
     pub(super) profiles: Vec<Row>,
 }
 
-/// What one profile reached: means over runs.
+/// The results of one profile: means over runs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Row {
     pub(super) profile: String,
-    /// Of all downloads together, or of uploads where there is no download.
+    /// The goodput of all downloads together, or of all uploads if there is no download.
     pub(super) throughput_mbps: f64,
     pub(super) delay_p95_ms: f64,
-    /// How often `auto` decided, by reason.
+    /// The number of decisions of `auto`, by reason.
     pub(super) reasons: BTreeMap<String, u64>,
-    /// Flows of all runs that were split.
+    /// The number of split flows, over all runs.
     pub(super) split: u64,
 }
 
-/// How `auto` did.
+/// The comparison of `auto` with the fixed profiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Verdict {
-    /// Throughput in parts of passing the flow through.
+    /// Throughput relative to passing the flow through.
     pub(super) of_pass: f64,
-    /// In parts of the best fixed profile.
+    /// Throughput relative to the best fixed profile.
     pub(super) of_best: f64,
-    /// Delay in parts of that one's.
+    /// Delay relative to that of the best fixed profile.
     pub(super) delay_of_best: f64,
 }
 
-/// In the order of the runs, whose names end with the profile.
+/// Returns the cells in the order of the runs. The runs' names end with the profile.
 pub(super) fn cells(scenario: &str, runs: &[Run]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     for run in runs {
         let (cell, profile) = run.variant.rsplit_once(',').unwrap_or(("", &run.variant));
         if throughput(run) == 0.0 {
-            // Datagrams alone pass by every profile.
+            // Without TCP, the profiles make no difference.
             continue;
         }
         let place = cells.iter().position(|known| known.cell == cell).unwrap_or_else(|| {
@@ -123,7 +123,7 @@ impl Verdict {
 }
 
 impl Cell {
-    /// The fixed profile with the highest throughput; of those that are level with it, the one with the least delay.
+    /// The fixed profile with the highest throughput. Among level ones, the one with the least delay.
     fn best(&self) -> Option<&Row> {
         let fixed = || self.profiles.iter().filter(|row| !row.is_auto());
         let most = fixed().map(|row| row.throughput_mbps).fold(0.0, f64::max);
@@ -131,7 +131,7 @@ impl Cell {
         level.min_by(|a, b| a.delay_p95_ms.total_cmp(&b.delay_p95_ms))
     }
 
-    /// How a row of `auto` did; none for others, and where there is nothing to compare it with.
+    /// Judges a row of `auto`. Returns none for other rows, or if there is nothing to compare with.
     pub(super) fn verdict(&self, row: &Row) -> Option<Verdict> {
         let pass = self.profiles.iter().find(|row| row.profile == PASS)?;
         let best = self.best().filter(|_| row.is_auto())?;
@@ -143,7 +143,7 @@ impl Cell {
         })
     }
 
-    /// With what follows from it.
+    /// The cell with its best profile and its missed bounds.
     pub(super) fn json(&self) -> serde_json::Value {
         serde_json::json!({
             "scenario": self.scenario,
@@ -154,7 +154,7 @@ impl Cell {
         })
     }
 
-    /// What `auto` misses here.
+    /// The bounds that `auto` misses here.
     pub(super) fn missed(&self) -> Vec<String> {
         let of_row = |row: &Row| {
             let missed = self.verdict(row).map(|verdict| verdict.missed()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The mobile accelerator (W. S. Wan, CUHK 2010): its figures and tables, the bounds of its scenarios, and the virtual-time lab, each
-//! beside the simulator with the gateway that also handles live packets.
+//! The mobile accelerator (W. S. Wan, CUHK 2010): its figures and tables, the bounds of its scenarios, and the
+//! virtual-time lab. Each is compared with the simulator, which runs the gateway that also handles live packets.
 
 mod agreement;
 mod bounds;
@@ -21,7 +21,7 @@ use super::report::Report;
 use cells::Cell;
 use scenarios::{Outcomes, Wanted};
 
-/// Runs what is asked for, prints it beside what was published, and judges the bounds.
+/// Runs what is asked for, prints it beside the published results, and judges the bounds.
 pub(crate) fn command(options: &AcceleratorOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
@@ -31,7 +31,7 @@ pub(crate) fn command(options: &AcceleratorOptions) -> Result<()> {
     super::conclude("accelerator", &report, plan.is_whole(), &options.how, print_cells)
 }
 
-/// What is to be shown.
+/// What will be shown.
 struct Plan {
     parts: Vec<AcceleratorPart>,
     figures: Vec<&'static figures::Figure>,

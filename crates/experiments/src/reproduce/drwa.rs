@@ -1,4 +1,4 @@
-//! Dynamic receive window adjustment: the figures, Table 3, and a lambda that follows the link.
+//! Dynamic receive window adjustment: the figures, Table 3, and a lambda that adapts to the link.
 
 mod adaptive;
 mod case;
@@ -18,7 +18,7 @@ use crate::interrupt;
 use crate::options::DrwaOptions;
 use case::{Case, Measured};
 
-/// Runs what is asked for, prints it beside what was published, and judges the bounds.
+/// Runs what is asked for, prints it beside the published results, and judges the bounds.
 pub(crate) fn command(options: &DrwaOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
@@ -45,7 +45,7 @@ pub(crate) fn command(options: &DrwaOptions) -> Result<()> {
 
 type Make = fn(&Measured<'_>, &std::path::Path) -> Result<Part>;
 
-/// In the order of the text; 4 stands for 11, too, 14 for Table 3, 17 for 18.
+/// In the order of the paper. Number 4 includes 11, 15 includes 16, 17 includes 18; 14 includes Table 3.
 const FIGURES: [(u8, Make); 12] = [
     (3, sweeps::fig3),
     (4, objects::report),
@@ -61,14 +61,14 @@ const FIGURES: [(u8, Make); 12] = [
     (17, loss::report),
 ];
 
-/// What is to be run.
+/// What will be run.
 struct Plan {
     parts: Vec<DrwaPart>,
     figures: Vec<u8>,
     runs: u64,
 }
 
-/// A figure and what runs for it.
+/// A figure and its cases.
 type FigureCases = (u8, fn() -> Vec<Case>);
 
 impl Plan {
@@ -89,7 +89,7 @@ impl Plan {
         self.parts.contains(&DrwaPart::Figures) && (self.figures.is_empty() || self.figures.contains(&figure))
     }
 
-    /// Whether nothing was left out.
+    /// True if no figure or part was left out.
     fn is_whole(&self) -> bool {
         super::are_all(&self.parts) && self.figures.is_empty()
     }
@@ -127,7 +127,7 @@ impl Plan {
     }
 }
 
-/// Every run, for samples of the page.
+/// All jobs, for samples of the page.
 #[cfg(test)]
 pub(super) fn sampled(options: &DrwaOptions) -> Vec<Job<'static>> {
     Plan::new(options).jobs()

@@ -1,4 +1,5 @@
-//! TCP-NCL: Figs. 3 to 5, 7 and 9. The figures themselves are missing from the text; what it says of them is judged.
+//! TCP-NCL: Figs. 3 to 5, 7 and 9. The paper's text lacks the figures themselves, so we judge its statements about
+//! them.
 
 mod at_once;
 mod bounds;
@@ -17,7 +18,7 @@ use crate::kept::Values;
 use crate::options::NclOptions;
 use cells::Cell;
 
-/// Runs what is asked for, prints it beside what was published, and judges the bounds.
+/// Runs what is asked for, prints it beside the published results, and judges the bounds.
 pub(crate) fn command(options: &NclOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
@@ -42,15 +43,16 @@ pub(crate) fn command(options: &NclOptions) -> Result<()> {
     super::conclude("ncl", &report, plan.whole, &options.kept.how, cells::print)
 }
 
-/// What is to be run.
+/// What will be run.
 struct Plan {
     cells: Vec<Cell>,
-    /// And the model's probabilities, and its answer of 0.
+    /// Count the model's probabilities.
     sts: bool,
+    /// Examine the value 0 of Eq. (23).
     at_once: bool,
     runs: u64,
     seconds: u64,
-    /// Nothing was left out.
+    /// True if nothing was left out.
     whole: bool,
 }
 
@@ -95,7 +97,7 @@ impl Plan {
     }
 }
 
-/// What it took.
+/// Processor time of the runs.
 fn time(records: &Records, options: &NclOptions) -> Section {
     let minutes = records.seconds() / 60.0;
     let published = minutes * PUBLISHED_RUNS / f64::from(options.kept.how.runs) * PUBLISHED_SECONDS
@@ -110,7 +112,7 @@ fn time(records: &Records, options: &NclOptions) -> Section {
 const PUBLISHED_RUNS: f64 = 20.0;
 const PUBLISHED_SECONDS: f64 = 2_000.0;
 
-/// Every run, for samples of the page.
+/// All jobs, for samples of the page.
 #[cfg(test)]
 pub(super) fn sampled(options: &NclOptions) -> Vec<Job<'static>> {
     Box::leak(Box::new(Plan::new(options))).jobs()

@@ -1,4 +1,5 @@
-//! Opportunistic retransmission: Tables 1 to 15, Figs. 3 to 5, Linux 6.1 beside us, and what lies beyond the tables.
+//! Opportunistic retransmission: Tables 1 to 15, Figs. 3 to 5, a comparison with Linux 6.1, and experiments beyond the
+//! tables.
 
 mod beyond;
 mod bounds;
@@ -22,12 +23,12 @@ use crate::options::OrOptions;
 use cells::CellResult;
 use job::{cost, values};
 
-/// Runs what is asked for, prints it beside what was published, and judges the bounds.
+/// Runs what is asked for, prints it beside the published results, and judges the bounds.
 pub(crate) fn command(options: &OrOptions) -> Result<()> {
     interrupt::watch()?;
     let plan = Plan::new(options);
     let out = &options.kept.how.out;
-    // Alone, before all cores are busy.
+    // The speed is measured alone, before all cores are busy.
     let speed = plan.parts.contains(&OrPart::Speed).then(speed::measure).transpose()?;
     let records = super::run_all("or", &options.kept, plan.jobs())?;
     let mut report = Report::default();
@@ -44,17 +45,17 @@ pub(crate) fn command(options: &OrOptions) -> Result<()> {
     super::conclude("or", &report, plan.is_whole(), &options.kept.how, cells::print)
 }
 
-/// What is to be run.
+/// What will be run.
 struct Plan {
     parts: Vec<OrPart>,
     /// Published cells, computed ones included.
     cells: Vec<Cell>,
-    /// Table 3, which has none.
+    /// True if Table 3 is wanted, which has parameters and no cells.
     parameters: bool,
     runs: u64,
-    /// Of the cells' values.
+    /// The loss detection of our values.
     detection: DetectionName,
-    /// Shown beside them.
+    /// A second loss detection, shown beside it.
     beside: Option<DetectionName>,
 }
 
@@ -74,7 +75,7 @@ impl Plan {
         Plan { parts, cells, parameters, runs: options.kept.how.runs.into(), detection, beside }
     }
 
-    /// Whether nothing was left out.
+    /// True if nothing was left out.
     fn is_whole(&self) -> bool {
         super::are_all(&self.parts) && self.cells.len() == Cell::all().len()
     }
@@ -97,7 +98,7 @@ impl Plan {
         jobs
     }
 
-    /// What the runs say, but for what needs drawing or a clock.
+    /// Fills the report from the runs, except for figures and speed.
     fn assemble(&self, records: &Records, report: &mut Report<CellResult>) -> Result<()> {
         report.cells = cells::results(&self.cells, records, self.runs, self.detection, self.beside)?;
         report.bounds = bounds::judge(&report.cells, cells::no_loss_mbps(records));
@@ -116,10 +117,10 @@ impl Plan {
     }
 }
 
-/// What the bound on the time of everything is for.
+/// The bound on the total time is for this number of runs per cell.
 const RUNS_OF_A_CELL: f64 = 10.0;
 
-/// Every run, for samples of the page.
+/// All jobs, for samples of the page.
 #[cfg(test)]
 pub(super) fn sampled(options: &OrOptions) -> Vec<Job<'static>> {
     Box::leak(Box::new(Plan::new(options))).jobs()

@@ -1,4 +1,4 @@
-//! Many simulations on all cores: the longest first, so that no core waits for another at the end.
+//! Many simulations on all cores. The longest run goes first, so that no core waits long for another at the end.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,23 +15,23 @@ use crate::pool::work_off;
 
 /// One simulation.
 pub(super) struct Job<'a> {
-    /// What is simulated; together with the seed it is the key of its record.
+    /// Name of the simulation. Name and seed are the key of its record.
     pub(super) name: String,
     pub(super) seed: u64,
-    /// How long it takes, in any unit.
+    /// Expected duration, in any unit.
     pub(super) cost: f64,
     pub(super) work: Work<'a>,
 }
 
-/// Does it; `Watch` gives it up after Ctrl-C.
+/// Runs the simulation. `Watch` ends it early after Ctrl-C.
 pub(super) type Work<'a> =
     Box<dyn Fn(&mut dyn Watch) -> std::result::Result<Values, ScenarioError> + Send + Sync + 'a>;
 
-/// All that was run, by key.
+/// All finished runs, by key.
 #[derive(Debug, Default)]
 pub(super) struct Records(HashMap<String, Record>);
 
-/// Runs what is not kept already. What several tables show is run once.
+/// Runs the jobs that have no stored result. A job that several tables show runs once.
 pub(super) fn run_all(mut jobs: Vec<Job<'_>>, kept: &Kept, threads: u32, quiet: bool) -> Result<Records> {
     let mut seen = HashSet::new();
     jobs.retain(|job| seen.insert(job.key()));
@@ -72,24 +72,24 @@ impl Job<'_> {
 }
 
 impl Records {
-    /// One value of every run of that name, seeds 1 to `runs`; runs without it are left out.
+    /// Returns one value of the runs of this name with seeds 1 to `runs`. Omits runs without the value.
     pub(super) fn values(&self, name: &str, runs: u64, value: &str) -> Vec<f64> {
         let records = (1..=runs).filter_map(|seed| self.0.get(&key(name, seed)));
         records.filter_map(|record| record.values.get(value).copied()).collect()
     }
 
-    /// The value of the only run of that name; not a number without one.
+    /// Returns the value of the only run of this name; NaN without a run.
     pub(super) fn only(&self, name: &str, value: &str) -> f64 {
         self.values(name, 1, value).first().copied().unwrap_or(f64::NAN)
     }
 
-    /// The mean of [`values`](Self::values); not a number without any.
+    /// Returns the mean of [`values`](Self::values); NaN if there are none.
     pub(super) fn mean(&self, name: &str, runs: u64, value: &str) -> f64 {
         let values = self.values(name, runs, value);
         values.iter().sum::<f64>() / values.len() as f64
     }
 
-    /// The sum of that.
+    /// Returns their sum.
     pub(super) fn sum(&self, name: &str, runs: u64, value: &str) -> f64 {
         self.values(name, runs, value).iter().sum()
     }
@@ -104,7 +104,7 @@ fn key(name: &str, seed: u64) -> String {
     format!("{name}, seed {seed}")
 }
 
-/// Gives a run up after Ctrl-C.
+/// Ends a run early after Ctrl-C.
 struct UntilInterrupted;
 
 impl Watch for UntilInterrupted {
@@ -132,7 +132,7 @@ fn run(job: &Job<'_>, kept: &Kept, bar: &ProgressBar) -> Result<Record> {
     }
 }
 
-/// Why `what` was not simulated.
+/// Returns the error for a failed simulation of `what`.
 pub(super) fn not_simulated(what: &str, error: &ScenarioError) -> Error {
     match error {
         ScenarioError::GivenUp => Error::interrupted(),
@@ -164,7 +164,7 @@ mod tests {
                     Ok([("x".to_string(), 2.0), ("y".to_string(), f64::NAN)].into())
                 }),
             };
-            // The last one is there twice.
+            // The last job occurs twice.
             [1, 2, 3, 3].map(job).into()
         };
         for _ in 0..2 {

@@ -1,4 +1,5 @@
-//! What is built as printed beside what we recommend: one table for each pair, and what each of our changes does alone.
+//! Compares algorithms as printed with the forms that we recommend: a table for each pair, and the effect of each of
+//! our changes alone.
 
 mod additions;
 mod assumptions;
@@ -13,7 +14,7 @@ use crate::interrupt;
 use crate::options::PrintedOptions;
 use case::{Case, GOODPUT, Measured, PAIR_COLUMNS, TIMEOUTS};
 
-/// Runs what is asked for, prints it beside what was published, and judges the bounds.
+/// Runs what is asked for, prints it beside the published results, and judges the bounds.
 pub(crate) fn command(options: &PrintedOptions) -> Result<()> {
     interrupt::watch()?;
     let runs = u64::from(options.kept.how.runs);
@@ -25,7 +26,7 @@ pub(crate) fn command(options: &PrintedOptions) -> Result<()> {
     super::conclude("printed", &report, options.only.is_empty(), &options.kept.how, |_| {})
 }
 
-/// Everything that is compared.
+/// All comparisons.
 struct Groups {
     tables: Vec<tables::Row>,
     pairs: Vec<pairs::Pair>,
@@ -87,7 +88,7 @@ impl Groups {
     }
 }
 
-/// Every run, for samples of the page.
+/// All jobs with one run each, for samples of the page.
 #[cfg(test)]
 pub(super) fn sampled(options: &PrintedOptions) -> Vec<super::pool::Job<'static>> {
     Box::leak(Box::new(Groups::new(options))).cases().flat_map(|case| case.jobs(1)).collect()
@@ -97,7 +98,7 @@ pub(super) fn sampled(options: &PrintedOptions) -> Vec<super::pool::Job<'static>
 mod tests {
     use super::*;
 
-    /// The same name is the same scenario, so that no run stands for another one.
+    /// Cases of the same name must be the same scenario, so that no run is used for another one.
     #[test]
     fn every_case_of_a_name_is_the_same() {
         let how =

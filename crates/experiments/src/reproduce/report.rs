@@ -1,4 +1,4 @@
-//! What every reproduction yields: cells, bounds, and sections of whatever else there is to show.
+//! The output of every reproduction: cells, bounds and further sections.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -15,29 +15,29 @@ use crate::output::say;
 use crate::table::new_table;
 use crate::units::tidy;
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report<C> {
-    /// Published cells with ours beside them.
+    /// Published cells with our values.
     pub(super) cells: Vec<C>,
     pub(super) bounds: Vec<Bound>,
     pub(super) sections: Vec<Section>,
 }
 
-/// Something that is wanted, and whether it holds.
+/// A requirement, and whether it holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Bound {
     pub(super) name: String,
-    /// What is wanted of `measured`.
+    /// The requirement on `measured`.
     pub(super) bound: String,
     pub(super) measured: f64,
     pub(super) holds: bool,
-    /// What else there is to know of it.
+    /// Further explanation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<String>,
 }
 
-/// A table beside the published cells, or a figure.
+/// A further table or a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Section {
     pub(super) name: &'static str,
@@ -51,10 +51,10 @@ pub(super) struct Section {
     pub(super) files: Vec<String>,
 }
 
-/// A section and what must hold of it.
+/// A section and its bounds.
 pub(super) type Part = (Section, Vec<Bound>);
 
-/// The words of a section: sections.toml, by paper and name.
+/// The texts of a section in sections.toml, by paper and name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Words {
@@ -86,13 +86,13 @@ impl Bound {
         Bound::new(name, format!("{low} to {high}"), measured, (low..=high).contains(&measured))
     }
 
-    /// A published value: ours lies within `margin` on either side of it.
+    /// The measurement must lie within `margin` of the published value, on either side.
     pub(super) fn near(name: impl Into<String>, published: f64, margin: f64, measured: f64) -> Bound {
         let holds = (measured - published).abs() <= margin;
         Bound::new(name, format!("{published} ± {}", tidy(margin)), measured, holds)
     }
 
-    /// More is better, and what was published is only to be exceeded.
+    /// More is better: the measurement must reach the bound.
     pub(super) fn exceeds(name: impl Into<String>, bound: f64, measured: f64) -> Bound {
         Bound::new(name, format!("exceeds {bound}"), measured, measured >= bound)
     }
@@ -107,7 +107,7 @@ impl Bound {
 }
 
 impl Section {
-    /// What sections.toml has of it. A test finds a name that the file has not.
+    /// Loads the texts of a section from sections.toml. A test finds names that the file does not have.
     pub(super) fn of(paper: &str, name: &'static str) -> Section {
         let words = &WORDS[paper][name];
         Section {
@@ -120,7 +120,7 @@ impl Section {
         }
     }
 
-    /// The same with `value` in the place of `{name}`, in its text and its rows.
+    /// Replaces `{name}` by `value` in the text and the rows.
     pub(super) fn told(mut self, name: &str, value: impl Display) -> Section {
         let (place, value) = (format!("{{{name}}}"), value.to_string());
         self.text = self.text.replace(&place, &value);
@@ -134,7 +134,7 @@ impl Section {
 }
 
 impl<C: Serialize> Report<C> {
-    /// Keeps it for docs/evidence/reproduction.md.
+    /// Stores the report for docs/evidence/reproduction.md.
     pub(super) fn save(&self, path: &Path) -> Result<()> {
         write_whole(path, &(json(self)? + "\n"))
     }
@@ -152,7 +152,7 @@ impl<C> Report<C> {
         self.bounds.extend(bounds);
     }
 
-    /// Sections and bounds for the terminal.
+    /// Prints sections and bounds on the terminal.
     pub(super) fn print_rest(&self, folder: &Path) {
         for section in &self.sections {
             say!("{}\n{}", section.title, section.text);
@@ -181,7 +181,7 @@ impl<C> Report<C> {
         say!("{table}");
     }
 
-    /// With `check`, a bound that is missed is an error.
+    /// Returns an error if `check` is set and a bound is missed.
     pub(super) fn judge(&self, check: bool) -> Result<()> {
         let missed = self.bounds.iter().filter(|bound| !bound.holds).count();
         if check && missed > 0 {
@@ -191,7 +191,7 @@ impl<C> Report<C> {
     }
 }
 
-/// A number with no more than it needs.
+/// Rounds to `digits` decimals. Values that are not finite become null.
 pub(super) fn number(value: f64, digits: i32) -> Value {
     let scale = 10f64.powi(digits);
     serde_json::Number::from_f64((value * scale).round() / scale).map_or(Value::Null, Value::Number)
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(shown(&Value::Null), "-");
     }
 
-    /// Every `Section::of("PAPER", "NAME")` of the sources, and `section("NAME", ...)` of DRWA's downloads.
+    /// Checks every `Section::of("PAPER", "NAME")` of the sources, and `section("NAME", ...)` of DRWA's downloads.
     #[test]
     fn every_section_has_its_words() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reproduce");

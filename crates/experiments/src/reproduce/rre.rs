@@ -1,4 +1,4 @@
-//! TCP-RRE: Figs. 7 to 16, each beside what the text says of it.
+//! TCP-RRE: compares Figs. 7 to 16 with the statements of the paper's text.
 
 mod beside_upload;
 mod clocks;
@@ -20,7 +20,7 @@ use crate::output::say;
 use crate::table::{Column, table_of};
 use shown::{Cell, Shown, cell, distribution, percent_of, quantile, sorted, values};
 
-/// Runs what is asked for, prints it beside what was published, and judges the bounds.
+/// Runs what is asked for, prints it beside the published results, and judges the bounds.
 pub(crate) fn command(options: &RreOptions) -> Result<()> {
     interrupt::watch()?;
     let out = &options.kept.how.out;
@@ -38,7 +38,7 @@ pub(crate) fn command(options: &RreOptions) -> Result<()> {
     super::conclude("rre", &report, options.figure.is_empty(), &options.kept.how, print)
 }
 
-/// Figures that show the same runs.
+/// Figures that use the same runs.
 struct Part {
     figures: &'static [u8],
     jobs: fn(u64) -> Vec<Job<'static>>,
@@ -52,7 +52,7 @@ const PARTS: [Part; 7] = [
     Part { figures: &[12], jobs: fairness::jobs, show: fairness::show },
     Part { figures: &[13], jobs: steps::jobs, show: steps::show },
     Part { figures: &[14, 15, 16], jobs: phones::jobs, show: phones::show },
-    // Beyond the figures.
+    // Not in the paper's figures.
     Part { figures: &[], jobs: clocks::jobs, show: clocks::show },
 ];
 
@@ -74,7 +74,7 @@ const COLUMNS: [Column<Cell>; 5] = [
     ("unit", |cell| cell.unit.to_string()),
 ];
 
-/// Every run, for samples of the page.
+/// All jobs with one run each, for samples of the page.
 #[cfg(test)]
 pub(super) fn sampled() -> Vec<Job<'static>> {
     PARTS.iter().flat_map(|part| (part.jobs)(1)).collect()

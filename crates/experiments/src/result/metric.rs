@@ -1,12 +1,12 @@
-//! Numbers of a result by their names, and bounds on them.
+//! Finds numbers of a result by name, and checks bounds on them.
 
 use paceline_judge::{Bound, Measurements, Outcome, Sample, Statistic, distinct};
 use serde_json::Value;
 
 use super::Run;
 
-/// All values of `metric` in one run: a number of the run itself by its dotted name, else of each flow (`flow`: only those
-/// of that name). Booleans count as 0 and 1.
+/// Returns all values of `metric` in one run. A dotted name can be a number of the run itself. Otherwise it is a number
+/// of each flow; `flow` selects flows by name. Booleans count as 0 and 1.
 pub(crate) fn values(run: &Run, metric: &str, flow: Option<&str>) -> Vec<f64> {
     let Ok(value) = serde_json::to_value(run) else {
         return Vec::new();
@@ -23,12 +23,12 @@ pub(crate) fn values(run: &Run, metric: &str, flow: Option<&str>) -> Vec<f64> {
         .collect()
 }
 
-/// Checks every bound on every variant that it names and that was run.
+/// Checks every bound on every variant that it names and that has runs.
 pub(crate) fn check_all(bounds: &[Bound], runs: &[Run]) -> Vec<Outcome> {
     bounds.iter().flat_map(|bound| bound.check_run(&Runs(runs))).collect()
 }
 
-/// Runs for the judge.
+/// Gives runs to the judge.
 struct Runs<'a>(&'a [Run]);
 
 impl Measurements for Runs<'_> {
@@ -42,7 +42,7 @@ impl Measurements for Runs<'_> {
     }
 }
 
-/// One number out of many.
+/// Computes a statistic of the values; `None` without values.
 pub(crate) fn statistic(kind: Statistic, values: &[f64]) -> Option<f64> {
     let sample: Sample = values.iter().copied().collect();
     (!sample.is_empty()).then(|| kind.of(&sample).mean)
@@ -85,7 +85,7 @@ mod tests {
         let missed =
             bound("variant=\"accelerated\"\nmetric=\"goodput_mbps\"\nmin=6.7\nstatistic=\"smallest\"\n");
         assert!(!check(&missed, &runs)[0].holds);
-        // A mean holds with its whole interval, as on the pages.
+        // A mean satisfies a bound only with its whole interval, as on the pages.
         let mean = bound("variant=\"accelerated\"\nmetric=\"goodput_mbps\"\nmin=6.7\nstatistic=\"mean\"\n");
         assert!(!check(&mean, &runs)[0].holds);
         assert!(!check(&bound("metric=\"nothing\"\nmin=0.0\n"), &runs)[0].holds);

@@ -1,4 +1,4 @@
-//! A folder of finished runs: one JSON file each, time series as CSV beside it. A run that is there is not done again.
+//! A folder of finished runs: one JSON file each, with time series as CSV beside it. A stored run is not repeated.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ pub(crate) struct Store {
     folder: PathBuf,
 }
 
-/// Where the files of one run go.
+/// The paths of one run's files.
 #[derive(Clone, Debug)]
 pub(crate) struct RunFiles {
     stem: PathBuf,
 }
 
 impl Store {
-    /// Makes the folder if it is missing.
+    /// Opens the folder, and creates it if it is missing.
     pub(crate) fn open(folder: &Path) -> Result<Store> {
         common::make_folder(folder)?;
         Ok(Store { folder: folder.to_path_buf() })
@@ -36,10 +36,10 @@ impl Store {
         &self.folder
     }
 
-    /// The finished run of exactly this scenario and seed, if there is one.
+    /// Returns the finished run of exactly this scenario and seed, if there is one.
     pub(crate) fn finished(&self, variant: &Variant, seed: u64) -> Option<Run> {
         let files = self.files(variant, seed);
-        // Other settings under the same name are another experiment.
+        // Other settings under the same name mean another experiment.
         if fs::read_to_string(files.scenario()).ok()? != variant.settings {
             return None;
         }
@@ -63,7 +63,7 @@ impl RunFiles {
         self.with("toml")
     }
 
-    /// A file of that name beside the result, such as `flows.csv`.
+    /// Returns the path of a file beside the result, such as `flows.csv`.
     pub(crate) fn with(&self, name: &str) -> PathBuf {
         let mut path = self.stem.clone().into_os_string();
         path.push(".");

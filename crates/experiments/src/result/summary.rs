@@ -8,7 +8,7 @@ use crate::scenario::Statistic;
 use crate::table::{fitted, new_table};
 use crate::units::tidy;
 
-/// One row for each variant and flow name, medians over runs.
+/// A row for each variant and flow name, with medians over runs.
 pub(crate) fn summary_table(runs: &[Run]) -> String {
     let mut table = new_table(
         2,
@@ -75,7 +75,7 @@ pub(crate) fn bounds_table(outcomes: &[Outcome]) -> Option<String> {
     Some(table.to_string())
 }
 
-/// With half of its interval where there is one.
+/// Formats a value, with half of its interval if there is one.
 fn shown(measured: Interval) -> String {
     match (measured.high - measured.low) / 2.0 {
         half if half > 0.0 => format!("{:.3} ± {half:.3}", measured.mean),

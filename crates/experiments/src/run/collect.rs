@@ -1,4 +1,4 @@
-//! From what hosts, links and gateway measured to the one result.
+//! Builds the result from the measurements of hosts, links and gateway.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ use crate::percentiles::Percentiles;
 use crate::result::{Change, EventResult, FlowResult, GatewayResult, LinkResult, OracleResult, Run};
 use crate::scenario::{Direction, Protocol, Scenario};
 
-/// All that one run left behind.
+/// All measurements of one run.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub(super) start: Instant,
     pub(super) traffic: TrafficReport,
     pub(super) links: Reports,
-    /// Of each gateway process that ended in order.
+    /// The statistics of each gateway process that ended in order.
     pub(super) gateway: Vec<Value>,
-    /// The radio downlink as it was emulated.
+    /// The radio downlink as emulated.
     pub(super) downlink: LinkConfig,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn result(
     judged(run, scenario, &measured.downlink, traces)
 }
 
-/// Adds what follows from the time series, and what could have been reached.
+/// Adds results that follow from the time series, and the ideal sender's results.
 pub(super) fn judged(run: Run, scenario: &Scenario, downlink: &LinkConfig, traces: &Traces) -> Run {
     let changes = settling::changes(scenario, downlink, traces);
     let slowest = |of: &dyn Fn(&Change) -> Option<f64>| changes.iter().filter_map(of).reduce(f64::max);
@@ -82,7 +82,7 @@ pub(super) fn judged(run: Run, scenario: &Scenario, downlink: &LinkConfig, trace
     }
 }
 
-/// Of one full-sized flow over the whole duration; `None` where nothing limits it.
+/// The results of an ideal flow with full-sized packets over the whole duration; `None` if the link has no limit.
 fn oracle(scenario: &Scenario, downlink: &LinkConfig) -> Option<OracleResult> {
     let rtt = scenario.wired.rtt.to_wire() + scenario.radio.rtt.to_wire();
     let path = OraclePath { rtt, packet_bytes: MTU, from: Duration::ZERO, to: scenario.duration.to_wire() };
@@ -117,8 +117,8 @@ fn flow(planned: &Planned, scenario: &Scenario, measured: &Measured, trace: &Tra
     }
 }
 
-/// A transfer of a row that began when the flows beside it had ended, as it may when the row takes longer than the run, says
-/// nothing of what the scenario is about.
+/// True if a transfer began only after the flows without size had ended. This happens if a sequence takes longer than
+/// the run. Such a transfer says nothing about the scenario.
 pub(super) fn ran_alone(result: &FlowResult, scenario: &Scenario) -> bool {
     result.start_s >= scenario.duration.seconds() && scenario.flows.iter().any(|flow| flow.size.is_none())
 }
@@ -155,8 +155,8 @@ fn tcp_flow(
     }
 }
 
-/// What an application had read when the time was up. What queues and buffers still held then does not count: whoever fills
-/// them most would have the most of it.
+/// Goodput of the bytes that the application had read at `end`. Bytes still in queues and buffers do not count, because
+/// they would favour the flow that fills them most.
 fn goodput_until(end: Duration, transfer: &TransferReport, start: Instant) -> Rate {
     let bins = (end.as_nanos() / SAMPLE_INTERVAL.as_nanos()) as usize;
     let received = transfer.received_bins.iter().take(bins).sum();
@@ -164,8 +164,8 @@ fn goodput_until(end: Duration, transfer: &TransferReport, start: Instant) -> Ra
     Rate::from_bytes_in(received, end.saturating_sub(began))
 }
 
-/// The kernel counts probes per namespace. Of flows that ran beside each other the first is given all of them, so that the
-/// sum over flows is right.
+/// Returns the probes of a transfer whose own count is unknown, because the kernel counts probes per namespace. The
+/// first of these transfers gets all of them, so that the sum is right.
 fn shared_probes(planned: &Planned, measured: &Measured) -> u64 {
     let ambiguous = measured.traffic.transfers.iter().position(|t| t.tail_loss_probes.is_none());
     if ambiguous != Some(planned.place) {
@@ -192,7 +192,7 @@ fn udp_flow(common: FlowResult, stream: &UdpReport, start_s: f64) -> FlowResult 
     }
 }
 
-/// One direction of a link, observed for `duration`.
+/// The result of one link direction, observed for `duration`.
 pub(crate) fn link_result(direction: &DirectionReport, duration: Duration) -> LinkResult {
     let seconds = duration.as_secs_f64().max(1e-9);
     let causes = [
@@ -217,7 +217,7 @@ pub(crate) fn link_result(direction: &DirectionReport, duration: Duration) -> Li
     }
 }
 
-/// Counters of all processes added up; the sojourn times of the last.
+/// Counters summed over all processes, and the sojourn times of the last one.
 fn gateway(scenario: &Scenario, measured: &Measured) -> GatewayResult {
     let mut result = GatewayResult::default();
     for stats in &measured.gateway {
@@ -236,7 +236,7 @@ fn gateway(scenario: &Scenario, measured: &Measured) -> GatewayResult {
     result
 }
 
-/// For each event the longest silence of all TCP flows together that began before the next event.
+/// For each event: the longest silence of all TCP flows together, from the event to the next event.
 fn events(scenario: &Scenario, measured: &Measured) -> Vec<EventResult> {
     let mut total: Vec<u64> = Vec::new();
     for flow in &measured.links.last.flows {
@@ -257,8 +257,8 @@ fn events(scenario: &Scenario, measured: &Measured) -> Vec<EventResult> {
     (0..events.len()).map(result).collect()
 }
 
-/// The longest stretch, until the run's end, in which less than a tenth of the link's capacity arrived; nothing at all on a
-/// link without limit.
+/// The longest time before `end` in which less than a tenth of the link's capacity arrived. On a link without limit,
+/// the longest silence.
 fn longest_gap_s(series: &Series, down: bool, report: &EmulatorReport, end: Duration) -> f64 {
     let name = if down { "radio_down" } else { "radio_up" };
     let capacity = report.directions.iter().find(|d| d.name == name).and_then(|d| d.capacity_bytes);
@@ -293,13 +293,13 @@ fn longest_run(values: &[u64], counts: impl Fn(u64) -> bool) -> usize {
     longest
 }
 
-/// Microseconds and bits per second are more than any of these numbers is good for.
+/// Rounds to microseconds or bits per second, which is more precise than any of these numbers.
 pub(super) fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-/// Our choice: two round trips of the scenarios, so that the burst of each round trip of a window-limited flow counts as
-/// one stream.
+/// Our choice: two round trips of the scenarios. A window-limited flow's bursts, one each round trip, then count as one
+/// stream.
 const GAP_WINDOW: Duration = Duration::from_millis(200);
 /// IP bytes of a full-sized packet in the lab.
 const MTU: u64 = 1500;

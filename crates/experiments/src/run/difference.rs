@@ -1,4 +1,4 @@
-//! The simulator beside the lab, number by number.
+//! Compares the simulator with the lab, number by number.
 
 use serde::Serialize;
 
@@ -14,15 +14,15 @@ pub(super) struct Difference {
     pub(super) metric: &'static str,
     pub(super) sim: f64,
     pub(super) lab: f64,
-    /// Simulator less lab.
+    /// Simulator minus lab.
     pub(super) difference: f64,
-    /// Of the lab's; null where that is 0.
+    /// The difference relative to the lab's value; null if that is 0.
     pub(super) relative: Option<f64>,
-    /// Whether both agree: goodput within 5 %, p95 of the path's delay within 10 % or 2 ms. Null for other numbers.
+    /// True if both agree: goodput within 5 %, p95 of the path's delay within 10 % or 2 ms. Null for other numbers.
     pub(super) agrees: Option<bool>,
 }
 
-/// Medians over runs, for every variant and flow that both have.
+/// Compares medians over runs, for every variant and flow that both places have.
 pub(super) fn between(sim: &[Run], lab: &[Run]) -> Vec<Difference> {
     let mut differences = Vec::new();
     for (variant, flow) in flow_rows(sim) {
@@ -57,8 +57,8 @@ impl Difference {
     }
 }
 
-/// Whether a number of the simulator is that of the lab: goodput within 5 %, p95 of the path's delay within 10 % or 2 ms. Nothing is
-/// asked of others.
+/// Returns whether simulator and lab agree: goodput within 5 %, p95 of the path's delay within 10 % or 2 ms. Returns
+/// `None` for other numbers.
 pub(crate) fn agrees(metric: &str, sim: f64, lab: f64) -> Option<bool> {
     let difference = (sim - lab).abs();
     match metric {
@@ -68,7 +68,7 @@ pub(crate) fn agrees(metric: &str, sim: f64, lab: f64) -> Option<bool> {
     }
 }
 
-/// One row for each difference.
+/// A row for each difference.
 pub(super) fn table(differences: &[Difference]) -> String {
     let mut table = new_table(3, &["variant", "flow", "metric", "sim", "lab", "difference", "", "agrees"]);
     for row in differences {

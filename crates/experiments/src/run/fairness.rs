@@ -1,4 +1,4 @@
-//! How evenly bulk downloads share the link.
+//! Measures how evenly bulk downloads share the link.
 
 use paceline_lab::emulator::Series;
 
@@ -6,8 +6,9 @@ use super::traces::Traces;
 use crate::result::Fairness;
 use crate::scenario::{Direction, Protocol, Scenario};
 
-/// Jain's index (Section 7.1) over windows of 1 s, 100 ms and 10 ms while all downloads were active, and their shares.
-/// Throughputs count per weight. `None` with fewer than two downloads, or if they never were active together for a second.
+/// Returns Jain's index (Section 7.1) over windows of 1 s, 100 ms and 10 ms while all downloads were active, and their
+/// shares. Throughputs are divided by the weights. `None` with fewer than two downloads, or if they never were active
+/// together for a second.
 pub(super) fn between(scenario: &Scenario, traces: &Traces) -> Option<Fairness> {
     let mut flows: Vec<(&Series, f64)> = Vec::new();
     for transfer in &traces.transfers {
@@ -19,7 +20,7 @@ pub(super) fn between(scenario: &Scenario, traces: &Traces) -> Option<Fairness> 
     if flows.len() < 2 {
         return None;
     }
-    // The second after the last start belongs to slow start, and the end to whoever is left.
+    // The time judged begins after slow start of the last flow, and ends with the first flow that ends.
     let per_second = (1_000_000_000 / Series::BIN.as_nanos()) as usize;
     let from = flows.iter().map(|(series, _)| series.first()).max()? + per_second * SETTLE_S;
     let to = flows.iter().map(|(series, _)| series.first() + series.values().len()).min()?;
@@ -44,7 +45,7 @@ fn shares(series: &Series, weight: f64, from: usize, to: usize) -> Vec<f64> {
     (from..to).map(|bin| f64::from(at(bin).unwrap_or(0)) / weight).collect()
 }
 
-/// The mean of Jain's index over windows of `width` bins; windows in which nothing arrived say nothing.
+/// The mean of Jain's index over windows of `width` bins, without windows in which nothing arrived.
 fn mean_index(shares: &[Vec<f64>], width: usize) -> f64 {
     let windows = shares[0].len() / width;
     let sum = |bins: &Vec<f64>, window: usize| bins[window * width..(window + 1) * width].iter().sum::<f64>();
@@ -61,7 +62,7 @@ fn jain(values: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
-/// Our choice: seconds from the last flow's first packet until sharing is judged.
+/// Our choice: seconds between the last flow's first packet and the begin of the time judged.
 const SETTLE_S: usize = 2;
 
 #[cfg(test)]

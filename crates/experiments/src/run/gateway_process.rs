@@ -1,4 +1,4 @@
-//! The gateway of a lab run, and what befalls it.
+//! The gateway of a lab run, and its events.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ pub(super) struct GatewayProcess<'a> {
 }
 
 impl<'a> GatewayProcess<'a> {
-    /// Writes the configuration into `folder` and starts the gateway; returns when packets pass through it.
+    /// Writes the configuration into `folder` and starts the gateway. Returns when packets pass through it.
     pub(super) fn start(lab: &'a Lab, scenario: &Scenario, config: &str, folder: &Path) -> Result<Self> {
         let path = folder.join(CONFIG);
         fs::write(&path, config)
@@ -39,7 +39,7 @@ impl<'a> GatewayProcess<'a> {
         })
     }
 
-    /// Does what is due `since_start`; returns how long to wait for the next event.
+    /// Carries out the events that are due at `since_start`. Returns the time until the next event.
     pub(super) fn act(&mut self, since_start: Duration) -> Result<Option<Duration>> {
         while let Some(event) = self.events.front().copied() {
             let at = event.at.to_wire();
@@ -53,13 +53,13 @@ impl<'a> GatewayProcess<'a> {
         Ok(None)
     }
 
-    /// Ends the gateway in order and returns its counters and samples, one for each process that could still tell them.
+    /// Ends the gateway in order. Returns the counters of each process that ended in order.
     pub(super) fn finish(mut self) -> Result<Vec<Value>> {
         self.end_in_order().map_err(|error| Error::failed(error.to_string()))?;
         Ok(self.stats)
     }
 
-    /// The file of samples that the gateway keeps.
+    /// The file of samples that the gateway writes.
     pub(super) fn series_file(&self) -> PathBuf {
         self.series.clone()
     }

@@ -14,27 +14,27 @@ use super::kernel_proxy;
 use crate::profile::Profile;
 use crate::scenario::{self, Flow, IpVersion, Protocol, Scenario, SizeSpec};
 
-/// One transfer or stream, with where it comes from in the scenario.
+/// One transfer or stream, and its place in the scenario.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
-    /// Number of the flow in the scenario.
+    /// Index of the flow in the scenario.
     pub(super) flow: usize,
-    /// Number among those that the flow asks for.
+    /// Index among the transfers of the same flow.
     pub(super) index: u32,
     /// Port at the server; every transfer has its own.
     pub(super) port: u16,
-    /// Number in the traffic's transfers, or in its streams.
+    /// Index in the traffic's transfers, or in its streams.
     pub(super) place: usize,
 }
 
-/// All traffic of a run, and the plan behind it.
+/// All traffic of a run, and its plan.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) traffic: Traffic,
     pub(super) planned: Vec<Planned>,
 }
 
-/// Makes both hosts what the scenario says.
+/// Configures both hosts as the scenario says.
 pub(super) fn set_up(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> {
     let mut controls = vec![scenario.server.congestion_control.as_str(), &scenario.client.congestion_control];
     let proxy = kernel_proxy::congestion_control(scenario);
@@ -45,7 +45,7 @@ pub(super) fn set_up(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> 
     allow_congestion_controls(&controls)?;
     let flag = |on: bool| if on { "1" } else { "0" };
     let client = &scenario.client;
-    // What the client can and cannot do holds for a flow because the client's SYN says so.
+    // The client's abilities apply to a flow because its SYN announces them.
     lab.client.set_sysctls(&[
         ("net.ipv4.tcp_window_scaling", flag(client.window_scaling)),
         ("net.ipv4.tcp_sack", flag(client.sack)),
@@ -60,7 +60,7 @@ pub(super) fn set_up(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> 
         ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
     ])?;
     if scenario.gateway.profile == Profile::KernelSplit {
-        // Where the proxy stands: what a server has.
+        // The proxy runs in the gateway's namespace and gets the settings of a server.
         lab.gateway.set_sysctls(&[
             ("net.ipv4.tcp_wmem", &format!("4096 65536 {}", scenario.server.send_buffer.bytes().max(65_536))),
             ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
@@ -75,7 +75,7 @@ pub(super) fn set_up(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> 
     }
 }
 
-/// Every transfer and stream of the scenario; sizes and contents follow from the seed.
+/// Plans every transfer and stream of the scenario. The seed determines sizes and contents.
 pub(super) fn plan(lab: &Lab, scenario: &Scenario, seed: u64) -> Plan {
     let mut traffic = Traffic::new(scenario.patience().to_wire());
     let mut planned = Vec::new();
@@ -173,12 +173,12 @@ fn client_socket(flow: &Flow, scenario: &Scenario) -> SocketOptions {
     }
 }
 
-/// The time between two samples of a sender's state.
+/// Interval between two samples of a sender's state.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
 const FIRST_PORT: u16 = 5001;
-/// The largest that fits into 1500 bytes over IPv6, so that both versions send the same.
+/// The largest UDP payload that fits into 1500 bytes over IPv6, so that both versions send the same.
 const DATAGRAM_BYTES: u16 = 1452;
-/// Our choice: what waits unsent in the sender's kernel bounds how long a run goes on after its end; 100 ms at 10 Mbit/s
-/// are far more than an application needs to refill it.
+/// Our choice: unsent data in the sender's kernel prolongs a run, so it is limited. 100 ms at 10 Mbit/s are far more
+/// than an application needs to refill it.
 const UNSENT_BYTES_MAX: u32 = 131_072;

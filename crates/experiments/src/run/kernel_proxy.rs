@@ -1,4 +1,4 @@
-//! The proxy of kernel sockets that stands in the gateway's place, of the profile `kernel-split`.
+//! The proxy of kernel sockets that replaces the gateway in the profile `kernel-split`.
 
 use paceline_lab::endpoint::{ProxyConfig, ProxyCounters};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::hosts::Plan;
 use crate::profile::Profile;
 use crate::scenario::Scenario;
 
-/// What the proxy is told; `None` without one.
+/// The proxy's configuration; `None` without a proxy.
 pub(super) fn config(scenario: &Scenario, plan: &Plan) -> Option<ProxyConfig> {
     Some(ProxyConfig {
         interfaces: vec!["g0".into(), "g1".into()],
@@ -16,7 +16,7 @@ pub(super) fn config(scenario: &Scenario, plan: &Plan) -> Option<ProxyConfig> {
     })
 }
 
-/// What it counted, as a gateway tells it.
+/// The proxy's counters, in the form of a gateway's statistics.
 pub(super) fn stats(counters: ProxyCounters) -> Value {
     let ProxyCounters { flows, failed, retransmitted_segments } = counters;
     json!({ "counters": {
@@ -26,7 +26,7 @@ pub(super) fn stats(counters: ProxyCounters) -> Value {
     } })
 }
 
-/// What the proxy sends with, by the kernel's name; `None` without one.
+/// The kernel's name of the proxy's congestion control; `None` without a proxy.
 pub(super) fn congestion_control(scenario: &Scenario) -> Option<String> {
     let gateway = &scenario.gateway;
     let config = (gateway.profile == Profile::KernelSplit).then(|| gateway.resolve().ok()).flatten()?;

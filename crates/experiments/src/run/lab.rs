@@ -24,13 +24,13 @@ use crate::profile::Profile;
 use crate::result::{Run, RunFiles};
 use crate::scenario::{Scenario, Variant};
 
-/// What a run tells while it goes on.
+/// Receives the progress of a run.
 pub(crate) trait Watch: Sync {
-    /// `seconds` of the scenario have passed, and so many payload bytes arrived.
+    /// `seconds` of the scenario have passed, and `received_bytes` of payload have arrived.
     fn progress(&self, seconds: f64, received_bytes: u64);
 }
 
-/// Executes `variant` with `seed`; writes time series beside `files`.
+/// Executes `variant` with `seed`, and writes time series beside `files`.
 pub(crate) fn execute(
     variant: &Variant,
     seed: u64,
@@ -39,7 +39,7 @@ pub(crate) fn execute(
     watch: &dyn Watch,
 ) -> Result<Run> {
     let outcome = execute_once(variant, seed, folder, files, watch);
-    // Whatever else went wrong then, is because of it.
+    // After Ctrl-C, other errors are its consequence.
     if interrupt::requested() { Err(Error::interrupted()) } else { outcome }
 }
 
@@ -114,7 +114,7 @@ fn measure(
         let (done, finished) = mpsc::channel::<()>();
         let (control, traffic) = (&control, &plan.traffic);
         let hosts = scope.spawn(move || {
-            // Dropped when the run is over, which wakes the supervisor.
+            // Dropped when the run ends, which wakes the supervisor.
             let _done = done;
             endpoint::run(traffic, &lab.server, &lab.client, start, control)
         });
@@ -134,7 +134,7 @@ fn measure(
     Ok((start, traffic, stats, fs::read(samples).ok()))
 }
 
-/// Watches the run: progress, Ctrl-C, and what befalls the gateway.
+/// Supervises the run: progress, Ctrl-C, and events of the gateway.
 fn supervise(
     start: Instant,
     control: &Control,
@@ -161,7 +161,7 @@ fn supervise(
     }
 }
 
-/// A start in the near future, so that everybody is ready for it.
+/// Returns a time in the near future, so that everything is ready when the run starts.
 fn soon(now: Instant) -> Instant {
     now + Duration::from_millis(50)
 }
@@ -171,7 +171,8 @@ fn lab_config(scenario: &Scenario) -> LabConfig {
     LabConfig { gateway, ..LabConfig::default() }
 }
 
-/// The gateway's configuration file, with a rule for each flow that the scenario treats otherwise; `None` without gateway.
+/// Returns the gateway's configuration file; `None` without a gateway. Flows with a bypass or a share of their own get
+/// a rule.
 fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
     if matches!(scenario.gateway.profile, Profile::Off | Profile::KernelSplit) {
         return Ok(None);

@@ -9,7 +9,7 @@ use paceline_wire::PortId;
 use crate::error::{Error, Result};
 use crate::scenario::Scenario;
 
-/// What the emulator is told.
+/// Returns the emulator's configuration.
 pub(super) fn config(scenario: &Scenario, folder: &Path, seed: u64) -> Result<EmulatorConfig> {
     let mut links = Vec::new();
     for (number, (name, path)) in
@@ -21,7 +21,7 @@ pub(super) fn config(scenario: &Scenario, folder: &Path, seed: u64) -> Result<Em
         links.push(DuplexConfig {
             name: name.into(),
             ports: [PortId(2 * number), PortId(2 * number + 1)],
-            // Splitting costs time, and shows nothing where every packet passes alike.
+            // Splitting costs time, and changes nothing on a link that treats every packet alike.
             split: !(is_plain(&downlink) && is_plain(&uplink)),
             downlink,
             uplink,
@@ -32,7 +32,8 @@ pub(super) fn config(scenario: &Scenario, folder: &Path, seed: u64) -> Result<Em
     Ok(EmulatorConfig { links, path: Some((0, 1)), delivery: 1 })
 }
 
-/// Of the directions of a link: the same in the lab and in the simulator, so that the same packets are lost.
+/// The seeds of a link's directions. They are the same in the lab and in the simulator, so that the same packets are
+/// lost.
 pub(super) fn link_seeds(seed: u64, number: u8) -> [u64; 2] {
     [0, 1].map(|direction| seed.wrapping_mul(4).wrapping_add(u64::from(2 * number) + direction))
 }

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::result::RunFiles;
 use crate::scenario::{Protocol, Scenario};
 
-/// `senders.csv`: state of each sender every 100 ms; `delivered.csv`: payload that the radio link delivered to each flow in
-/// each 10 ms; `links.csv`: each link direction in each 10 ms.
+/// Writes three files. `senders.csv`: the state of each sender every 100 ms. `delivered.csv`: the payload that the
+/// radio link delivered to each flow in each 10 ms. `links.csv`: the state of each link direction in each 10 ms.
 pub(super) fn write(
     files: &RunFiles,
     scenario: &Scenario,
@@ -25,7 +25,7 @@ pub(super) fn write(
     write_links(files, traces).map_err(fault)
 }
 
-/// A sender at one time.
+/// The state of a sender at one time.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct SenderRow {
     pub(super) flow: String,
@@ -41,12 +41,12 @@ pub(super) struct SenderRow {
     pub(super) peer_window_bytes: u64,
     pub(super) retransmitted_segments: u64,
     pub(super) acknowledged_bytes: u64,
-    /// What its receiver read since the row before.
+    /// Rate at which its receiver read since the row before.
     #[serde(serialize_with = "digits::<4, _>")]
     pub(super) received_mbps: f64,
 }
 
-/// A flow at the simulated gateway at one time, as of the last ACK before it.
+/// The state of a flow at the simulated gateway at one time, as of the last ACK before it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct GatewayRow {
     pub(super) flow: String,
@@ -65,7 +65,7 @@ pub(super) struct GatewayRow {
     pub(super) ack_delay_ms: f64,
 }
 
-/// `gateway.csv` of a simulated run.
+/// Writes `gateway.csv` of a simulated run.
 pub(super) fn write_gateway(files: &RunFiles, rows: &[GatewayRow]) -> Result<()> {
     let write = || -> csv::Result<()> {
         let mut out = csv::Writer::from_path(files.with("gateway.csv"))?;
@@ -79,7 +79,7 @@ fn digits<const N: usize, S: Serializer>(value: &f64, serializer: S) -> std::res
     serializer.collect_str(&format_args!("{value:.N$}"))
 }
 
-/// As the kernel told them.
+/// The senders' rows, as the kernel reported them.
 pub(super) fn senders_of_lab(plan: &Plan, scenario: &Scenario, measured: &Measured) -> Vec<SenderRow> {
     let mut rows = Vec::new();
     for planned in &plan.planned {

@@ -1,4 +1,4 @@
-//! How soon a run follows what its scenario changes: rate, round trip, a reader that comes back.
+//! Measures how soon a run follows the changes of its scenario: rate, round-trip time, and a reader that returns.
 
 use paceline_lab::emulator::Series;
 use paceline_path::{LinkConfig, Outages, RateProcess};
@@ -9,7 +9,8 @@ use super::traces::Traces;
 use crate::result::Change;
 use crate::scenario::Scenario;
 
-/// For each change of the radio downlink's rate and of its round trip until the end of the run.
+/// Returns the changes of the radio downlink's rate and round-trip time until the end of the run, and how soon the run
+/// followed each.
 pub(super) fn changes(scenario: &Scenario, downlink: &LinkConfig, traces: &Traces) -> Vec<Change> {
     let end = scenario.duration.to_wire();
     let mut times: Vec<Duration> = scenario.radio.rtt_steps.iter().map(|step| step.at).collect();
@@ -35,7 +36,7 @@ pub(super) fn changes(scenario: &Scenario, downlink: &LinkConfig, traces: &Trace
         .collect()
 }
 
-/// From the return of a reader that paused until the radio link delivers to its client again; `None` without a pause.
+/// Time from when a paused reader returns until the radio link delivers to its client again; `None` without a pause.
 pub(super) fn resumed_s(scenario: &Scenario, series: &Series) -> Option<f64> {
     let pause = scenario.client.read_pause?;
     let back = bin(pause.at.to_wire() + pause.length.to_wire());
@@ -44,7 +45,7 @@ pub(super) fn resumed_s(scenario: &Scenario, series: &Series) -> Option<f64> {
     Some(seconds(first))
 }
 
-/// Until the first window in which 95 % of `capacity` arrived; all the time there was if there is none.
+/// Time until the first window in which 95 % of `capacity` arrived. The whole time if there is none.
 fn rate_settled(delivered: &[u64], during: std::ops::Range<usize>, capacity: u64) -> f64 {
     let width = bin(RATE_WINDOW);
     let arrived =
@@ -54,7 +55,7 @@ fn rate_settled(delivered: &[u64], during: std::ops::Range<usize>, capacity: u64
     seconds(settled - during.start)
 }
 
-/// Until the last packet that was delayed by 200 ms or more.
+/// Time until the last packet with a delay of 200 ms or more.
 fn delay_settled(delays: &[u64], during: std::ops::Range<usize>) -> Option<f64> {
     let within = delays.get(during.start..during.end.min(delays.len()))?;
     let last = within.iter().rposition(|us| *us >= DELAY_MAX_US);
@@ -75,7 +76,7 @@ fn seconds(bins: usize) -> f64 {
     bins as f64 * Series::BIN.as_secs_f64()
 }
 
-/// Our choice: long enough that a packet more or less does not decide.
+/// Our choice: long enough that a single packet does not decide.
 const RATE_WINDOW: Duration = Duration::from_millis(500);
 const DELAY_MAX_US: u64 = 200_000;
 

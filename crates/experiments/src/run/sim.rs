@@ -1,4 +1,4 @@
-//! One run in the simulator, from a scenario to the same result that the lab yields.
+//! One run in the simulator. The result has the same form as that of the lab.
 
 mod recorder;
 mod setup;
@@ -27,15 +27,15 @@ use crate::result::{FlowResult, GatewayResult, LinkResult, Run, RunFiles};
 use crate::scenario::{Direction, Protocol, Scenario, Variant};
 use recorder::{Recorder, Steps};
 
-/// Whether the simulator can run it.
+/// Checks that the simulator can run the variant.
 ///
 /// # Errors
-/// The key that it cannot follow.
+/// Names the key that the simulator does not support.
 pub(crate) fn check(variant: &Variant, folder: &Path) -> Result<()> {
     setup::setup(&variant.scenario, 1, folder).map(|_| ()).map_err(|why| refused(variant, why))
 }
 
-/// Executes `variant` with `seed`; writes time series beside `files`, if there are to be any.
+/// Executes `variant` with `seed`, and writes time series beside `files`, if given.
 pub(crate) fn execute(
     variant: &Variant,
     seed: u64,
@@ -71,7 +71,7 @@ pub(crate) fn execute(
     Ok(judged(run, scenario, &radio, &traces))
 }
 
-/// What a gateway remembers that has seen these flows once.
+/// The memory of a gateway that has seen these flows once.
 fn remembered(setup: &SimScenario) -> Result<Memory> {
     struct Remembers(Memory);
     impl SimWatch for Remembers {
@@ -131,7 +131,8 @@ fn flow_result(flow: SimFlow, trace: &TransferTrace, scenario: &Scenario) -> Flo
         tail_loss_probes: flow.tail_loss_probes,
         rtt_ms: percentiles(flow.rtt_ms),
         completed: flow.completed,
-        // Payload is only a length here: that every byte came once and in order is what the receiver's numbers say.
+        // Payload is only a length here. The receiver's sequence numbers show that every byte arrived once and in
+        // order.
         sha256_ok: flow.completed,
         longest_gap_s: round(flow.longest_gap_s),
         resumed_s: delivered.and_then(|series| settling::resumed_s(scenario, series)),

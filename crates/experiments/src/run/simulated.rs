@@ -1,4 +1,5 @@
-//! Many runs of a scenario's variants in the simulator, kept as they end: what `sweep` and `compare` have in common.
+//! Many runs of a scenario's variants in the simulator, stored as they end. `sweep`, `compare` and `profiles` share
+//! this.
 
 use std::path::PathBuf;
 
@@ -10,19 +11,19 @@ use crate::result::{Run, Store};
 use crate::scenario::{ScenarioFile, Variant};
 use crate::units::counted;
 
-/// What is asked for.
+/// The requested runs.
 pub(crate) struct Simulated<'a> {
     pub(crate) file: &'a ScenarioFile,
     pub(crate) of: &'a Selection,
-    /// Of each variant.
+    /// The number of runs of each variant.
     pub(crate) runs: u32,
     pub(crate) how: &'a options::Batch,
-    /// Where they are kept.
+    /// The folder that stores the runs.
     pub(crate) folder: PathBuf,
 }
 
 impl Simulated<'_> {
-    /// Makes all runs that are not there. Returns them, and why others failed.
+    /// Makes all missing runs. Returns all runs, and the errors of failed ones.
     pub(crate) fn run(&self) -> Result<(Store, Vec<Run>, Vec<String>)> {
         let Simulated { file, of, how, .. } = *self;
         let variants: Vec<Variant> =
@@ -34,7 +35,7 @@ impl Simulated<'_> {
         let store = Store::open(&self.folder)?;
         let first = of.seed.unwrap_or(file.base.seed);
         let seeds = first..first + u64::from(self.runs);
-        // All runs of a variant before the next one: what is finished when somebody stops it is whole.
+        // All runs of a variant come before the next variant, so that an interrupted command leaves complete variants.
         let jobs: Vec<Job<'_>> = variants
             .iter()
             .flat_map(|variant| seeds.clone().map(move |seed| Job { variant, seed }))
@@ -59,7 +60,7 @@ impl Simulated<'_> {
     }
 }
 
-/// The error of a command some of whose runs failed.
+/// Returns an error if some runs failed.
 pub(crate) fn judge(failures: &[String]) -> Result<()> {
     match failures.first() {
         None => Ok(()),

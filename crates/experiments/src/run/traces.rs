@@ -1,4 +1,4 @@
-//! What arrived when: time series of a run, wherever it ran.
+//! Time series of the data that arrived in a run, in the lab or in the simulator.
 
 use paceline_lab::emulator::{EmulatorReport, Series};
 
@@ -9,7 +9,7 @@ use crate::scenario::{Direction, Scenario};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Traces {
     pub(super) links: Vec<LinkTrace>,
-    /// Of gateway and radio link together, by when the radio link began to send.
+    /// The largest delay in gateway and radio link together, by the time at which the radio link began to send.
     pub(super) path_delay_max_us: Option<Series>,
     /// All transfers and streams, in the scenario's order.
     pub(super) transfers: Vec<TransferTrace>,
@@ -18,7 +18,7 @@ pub(super) struct Traces {
 /// One direction of a link.
 #[derive(Clone, Debug)]
 pub(super) struct LinkTrace {
-    /// `radio_down`.
+    /// The link's name, such as `radio_down`.
     pub(super) name: String,
     pub(super) delivered_bytes: Series,
     pub(super) queue_delay_max_us: Series,
@@ -27,16 +27,16 @@ pub(super) struct LinkTrace {
 /// One transfer.
 #[derive(Clone, Debug)]
 pub(super) struct TransferTrace {
-    /// Number of the flow in the scenario.
+    /// Index of the flow in the scenario.
     pub(super) flow: usize,
-    /// Number among those that the flow asks for.
+    /// Index among the transfers of the same flow.
     pub(super) index: u32,
     /// Payload that the radio link delivered in the direction of the data; `None` if there never was any.
     pub(super) delivered: Option<Series>,
 }
 
 impl Traces {
-    /// Of the live lab.
+    /// The time series of the live lab.
     pub(super) fn of_lab(report: &EmulatorReport, plan: &Plan, scenario: &Scenario) -> Traces {
         let links = report.directions.iter().map(|direction| LinkTrace {
             name: direction.name.clone(),
@@ -45,7 +45,7 @@ impl Traces {
         });
         let transfers = plan.planned.iter().map(|planned| {
             let down = scenario.flows[planned.flow].direction == Direction::Down;
-            // Every transfer has a server port of its own.
+            // Every transfer has its own server port.
             let server_port =
                 |key: &paceline_wire::FlowKey| if down { key.src.port() } else { key.dst.port() };
             let own = report.flows.iter().find(|flow| server_port(&flow.key) == planned.port);
@@ -62,7 +62,7 @@ impl Traces {
         }
     }
 
-    /// The link direction of that name.
+    /// Returns the link direction of that name.
     pub(super) fn link(&self, name: &str) -> Option<&LinkTrace> {
         self.links.iter().find(|link| link.name == name)
     }

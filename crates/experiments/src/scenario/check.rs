@@ -1,4 +1,4 @@
-//! What the types cannot say: which keys exclude each other, what needs what.
+//! Checks that types cannot express, such as keys that exclude or need each other.
 
 use paceline_gateway::config::ShareConfig;
 use std::path::Path as FilePath;
@@ -10,7 +10,7 @@ use crate::units::Time;
 type Fault = (&'static str, String);
 
 /// # Errors
-/// The dotted key at fault, and what is wrong in one line.
+/// The dotted key at fault, and the fault in one line.
 pub(super) fn check(scenario: &Scenario, folder: &FilePath) -> Result<(), Fault> {
     if scenario.duration == Time::default() {
         return Err(("duration", "give a duration above zero, such as \"60s\"".into()));
@@ -96,7 +96,8 @@ fn flows(scenario: &Scenario) -> Result<(), Fault> {
 
 fn gateway(scenario: &Scenario) -> Result<(), Fault> {
     let gateway = &scenario.gateway;
-    // With profile = "off" events and configuration are allowed, and idle: the same file has both variants.
+    // With profile = "off" events and configuration may be present but have no effect, because the same file has both
+    // variants.
     gateway.resolve().map_err(|why| ("gateway.config", why))?;
     if gateway.profile == Profile::KernelSplit && !gateway.events.is_empty() {
         return Err(("gateway.events", "the proxy of kernel-split is no process that can be stopped".into()));

@@ -1,4 +1,4 @@
-//! What docs/reference/scenario.md shows is what the program reads.
+//! Tests that the program reads the examples of docs/reference/scenario.md.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn blocks(document: &str, kind: &str) -> Vec<String> {
     blocks
 }
 
-/// Dotted keys of tables, those of array entries without the number.
+/// Dotted keys of tables; entries of arrays get no index.
 fn keys(value: &toml::Value, prefix: &str, found: &mut BTreeSet<String>) {
     match value {
         toml::Value::Table(table) => {

@@ -1,11 +1,11 @@
-//! Who transfers what.
+//! The transfers of a scenario.
 
 use paceline_gateway::config::ShareConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Rate, Size, Time};
 
-/// One or several transfers that are alike.
+/// One transfer, or several alike.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Flow {
@@ -18,36 +18,36 @@ pub(crate) struct Flow {
     pub(crate) ip: IpVersion,
     #[serde(default)]
     pub(crate) start: Time,
-    /// Bulk until the run ends, when absent.
+    /// If absent, the flow sends until the run ends.
     #[serde(default)]
     pub(crate) size: Option<SizeSpec>,
     #[serde(default = "super::one")]
     pub(crate) count: u32,
-    /// Each transfer of `count` waits for the one before it.
+    /// Each of `count` transfers waits for the one before it.
     #[serde(default)]
     pub(crate) sequential: bool,
-    /// Time between the starts of `count` transfers, or, when sequential, between the end of one and the start of the next.
+    /// Time between the starts of `count` transfers. If sequential, between the end of one and the start of the next.
     #[serde(default)]
     pub(crate) interval: Time,
-    /// The gateway's weight for it, against other flows of the client.
+    /// The gateway's weight for this flow, compared with other flows of the client.
     #[serde(default = "super::one")]
     pub(crate) weight: u32,
-    /// 0 to 7; the gateway lets higher ones go first.
+    /// 0 to 7. The gateway serves higher priorities first.
     #[serde(default)]
     pub(crate) priority: u8,
-    /// What the gateway gives it before any priority.
+    /// The rate that the gateway gives it before any priority.
     #[serde(default)]
     pub(crate) guaranteed: Option<Rate>,
-    /// What it never has more of at the gateway.
+    /// The most that the gateway gives it.
     #[serde(default)]
     pub(crate) ceiling: Option<Rate>,
     /// The gateway forwards it unchanged.
     #[serde(default)]
     pub(crate) bypass: bool,
-    /// Of UDP.
+    /// The rate of a UDP flow.
     #[serde(default)]
     pub(crate) rate: Option<Rate>,
-    /// The sender's, when it differs from that of its host.
+    /// The sender's congestion control, if it differs from that of its host.
     #[serde(default)]
     pub(crate) congestion_control: Option<String>,
 }
@@ -61,7 +61,7 @@ pub(crate) enum Protocol {
 }
 
 impl Flow {
-    /// What it may have at the gateway.
+    /// Its share at the gateway.
     pub(crate) fn share(&self) -> ShareConfig {
         let mbps = |rate: Option<Rate>| rate.map(|rate| rate.to_wire().as_mbps());
         ShareConfig {
@@ -73,7 +73,7 @@ impl Flow {
     }
 }
 
-/// Where the data goes.
+/// The direction of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Direction {
@@ -93,7 +93,7 @@ pub(crate) enum IpVersion {
     V6,
 }
 
-/// `"100kb"`, or `"1kb..2mb"`: drawn for each transfer, evenly on a logarithmic scale.
+/// `"100kb"`, or `"1kb..2mb"`. A range is drawn for each transfer, uniform on a logarithmic scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct SizeSpec {

@@ -1,4 +1,4 @@
-//! The gateway of a scenario: a profile, single parts changed, and what befalls it.
+//! The gateway of a scenario: a profile, changes of single parts, and events of its process.
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::split::{SenderConfig, SplitConfig};
@@ -16,7 +16,7 @@ pub(crate) struct Gateway {
     /// Keys of the gateway's configuration that differ from the profile's.
     pub(crate) config: toml::Table,
     pub(crate) events: Vec<GatewayEvent>,
-    /// It has seen the same flows once before. Only in the simulator.
+    /// True if the gateway has seen the same flows once before. Only in the simulator.
     pub(crate) seen_before: bool,
 }
 
@@ -44,13 +44,13 @@ pub(crate) struct GatewayEvent {
 pub(crate) enum EventAction {
     /// SIGKILL.
     Kill,
-    /// SIGTERM: it ends in order.
+    /// SIGTERM. The process ends in order.
     Terminate,
     /// SIGSTOP.
     Stop,
     /// SIGCONT.
     Continue,
-    /// A new process.
+    /// Starts a new process.
     Start,
 }
 
@@ -80,7 +80,7 @@ impl Gateway {
         Ok(Some(config))
     }
 
-    /// Whether the lab's hosts are in two networks.
+    /// True if the lab's hosts are in two networks.
     pub(crate) fn is_routed(&self) -> bool {
         self.io == Io::Tun || self.profile == Profile::KernelSplit
     }

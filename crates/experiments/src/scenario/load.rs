@@ -1,4 +1,4 @@
-//! From a file to variants. Every error names file, line, and what to write in its place.
+//! Loads variants from a file. Every error names file and line, and says what to write instead.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ use crate::units::Time;
 /// A scenario file with all its cells.
 #[derive(Clone, Debug)]
 pub(crate) struct ScenarioFile {
-    /// Where trace files are looked for.
+    /// The folder of trace files.
     pub(crate) folder: PathBuf,
-    /// As written, before anything is varied.
+    /// The scenario as written, before any variation.
     pub(crate) base: Scenario,
     pub(crate) variants: Vec<Variant>,
 }
@@ -28,12 +28,12 @@ pub(crate) fn load_file(path: &Path, duration: Option<Time>) -> Result<ScenarioF
     parse(path, &read(path)?, duration)
 }
 
-/// As [`load_file`], of a text that is there already; `path` is for messages and for where traces are.
+/// Like [`load_file`], but from a text. `path` is for messages and for finding traces.
 pub(crate) fn parse(path: &Path, text: &str, duration: Option<Time>) -> Result<ScenarioFile> {
     parse_varied(path, text, duration, &[])
 }
 
-/// As [`load_file`], with further dimensions, which change faster than those of the file.
+/// Like [`load_file`], with further dimensions, which change faster than those of the file.
 pub(crate) fn load_varied(path: &Path, duration: Option<Time>, further: &[Vary]) -> Result<ScenarioFile> {
     parse_varied(path, &read(path)?, duration, further)
 }
@@ -47,7 +47,7 @@ fn read(path: &Path) -> Result<String> {
     })
 }
 
-/// As [`load_varied`], of a text that is there already.
+/// Like [`load_varied`], but from a text.
 pub(crate) fn parse_varied(
     path: &Path,
     text: &str,
@@ -57,7 +57,7 @@ pub(crate) fn parse_varied(
     let at = |line: usize, message: String| Error::input(format!("{}:{line}: {message}", path.display()));
     let typed = |error: toml::de::Error| at(line_of(text, error.span()), explain(error.message()));
     let base: Scenario = toml::from_str(text).map_err(typed)?;
-    // The gateway's keys are kept as a table in `Scenario`; here they are parsed for what they are, with their lines.
+    // `Scenario` keeps the gateway's keys as a table. Parsing them here finds errors with their lines.
     toml::from_str::<GatewayKeys>(text).map_err(typed)?;
     let mut document: Table = toml::from_str(text).map_err(typed)?;
     if let Some(duration) = duration {
@@ -116,7 +116,7 @@ fn vary_line(text: &str, index: usize) -> usize {
     blocks.nth(index).map_or(1, |(line, _)| line + 1)
 }
 
-/// The line where a dotted key, or else the longest part of it, stands in the text.
+/// Returns the line of a dotted key in the text, or of the longest part of the key that is there.
 fn key_line(text: &str, key: &str) -> usize {
     let Ok(table) = toml::de::DeTable::parse(text) else {
         return 1;

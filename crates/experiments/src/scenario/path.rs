@@ -1,4 +1,5 @@
-//! A path between two hosts: round-trip time, and a link each way. Not given means: no limit, no delay, no fault.
+//! A path between two hosts: round-trip time, and a link in each direction. Absent keys mean no limit, no delay, no
+//! fault.
 
 use std::fs;
 use std::path::Path as FilePath;
@@ -13,7 +14,7 @@ use crate::units::Time;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Path {
-    /// Propagation there and back; half of it each way, unless a direction has a `delay` of its own.
+    /// Propagation delay in both directions together. Each direction has half of it, unless it has its own `delay`.
     pub(crate) rtt: Time,
     /// Later values of `rtt`.
     pub(crate) rtt_steps: Vec<RttStep>,
@@ -33,10 +34,11 @@ pub(crate) struct RttStep {
 }
 
 impl Path {
-    /// Both directions, down and up, ready to be built. Trace files are looked for beside the scenario, in `folder`.
+    /// Returns both directions, down and up, ready to be built. Trace files are read from `folder`, that of the
+    /// scenario.
     ///
     /// # Errors
-    /// A trace that cannot be read or made, or a link that cannot be.
+    /// A trace that cannot be read or generated, or an impossible link.
     pub(crate) fn resolve(&self, folder: &FilePath) -> Result<[LinkConfig; 2], String> {
         let delay = self.delay();
         let direction = |link: &LinkConfig<RateSource>| {

@@ -1,4 +1,4 @@
-//! The algorithms of a host's TCP. Hosts of the lab are kernels and have what they have.
+//! The algorithms of a host's TCP in the simulator. Hosts of the lab are kernels with fixed algorithms.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::units::Time;
 
-/// What differs from Linux 6.1, in the simulator.
+/// Differences from Linux 6.1, in the simulator.
 #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Tcp {
@@ -19,22 +19,22 @@ pub(crate) struct Tcp {
     pub(crate) rate_reduction: Option<ReductionName>,
     /// New data may go beyond the receive window during recovery.
     pub(crate) opportunistic_retransmission: bool,
-    /// Duplicate ACKs without news tell that a retransmission was lost.
+    /// Duplicate ACKs without new information indicate the loss of a retransmission.
     pub(crate) hack1: bool,
-    /// The same as printed.
+    /// Hack 1 as printed.
     pub(crate) hack1_text: bool,
     #[serde(deserialize_with = "by_name")]
     pub(crate) send_buffer_growth: Option<SendBufferName>,
     #[serde(deserialize_with = "by_name")]
     pub(crate) hystart: Option<HystartName>,
-    /// How much may be outstanding, beside the congestion window.
+    /// Limits the data in flight, besides the congestion window.
     #[serde(deserialize_with = "by_name")]
     pub(crate) schedule: Option<ScheduleName>,
-    /// cwnd never exceeds so many packets.
+    /// Upper limit of cwnd in packets.
     pub(crate) cwnd_max: Option<u32>,
-    /// Between two values of its timestamps.
+    /// Interval between two values of its timestamps.
     pub(crate) timestamp_tick: Option<Time>,
-    /// How much their clock runs fast, in millionths; slow when negative.
+    /// How much the timestamp clock runs fast, in millionths; negative if it runs slow.
     pub(crate) timestamp_drift_ppm: i32,
     /// Explicit congestion notification (RFC 3168).
     pub(crate) ecn: bool,
@@ -43,9 +43,9 @@ pub(crate) struct Tcp {
     pub(crate) receive_window: Option<ReceiveWindowName>,
     /// DRWA's lambda.
     pub(crate) drwa_lambda: Option<f64>,
-    /// How many RTTs TCP-NCL remembers.
+    /// The number of RTTs that TCP-NCL remembers.
     pub(crate) ncl_mrrl: Option<u32>,
-    /// The part of tau_CD in which an ACK is the original's, in percent.
+    /// The part of tau_CD in which an ACK counts as that of the original, in percent.
     pub(crate) ncl_beta_percent: Option<u32>,
 }
 

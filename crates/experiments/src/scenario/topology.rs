@@ -1,4 +1,4 @@
-//! Wireless paths by name, in place of `wired` and `radio`.
+//! Named wireless paths, which replace `wired` and `radio`.
 
 use paceline_path::random::Probability;
 use paceline_sim::wireless::{AdHocPath, LastHop, VaryingDelay, WirelessHops, WirelessPath};
@@ -6,16 +6,16 @@ use serde::Deserialize;
 
 use crate::units::Time;
 
-/// A path that the simulator knows by name, and what of it is not as usual.
+/// A path that the simulator knows by name, with changes to its defaults.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Topology {
     name: Name,
-    /// Of `last-hop` and of each attempt of `hops`, both ways.
+    /// Error rate of `last-hop`, and of each attempt of `hops`, in both directions.
     error: Option<Probability>,
-    /// Of the bottleneck of `varying-delay`, one way.
+    /// Largest one-way delay of the bottleneck of `varying-delay`.
     delay_max: Option<Time>,
-    /// Of the stations of `ad-hoc`, metres per second.
+    /// Largest speed of the stations of `ad-hoc`, in metres per second.
     speed_max: Option<f64>,
 }
 
@@ -30,7 +30,7 @@ enum Name {
 
 impl Topology {
     /// # Errors
-    /// A key that this path does not have, or a value that it cannot have.
+    /// A key that this path does not have, or an invalid value.
     pub(super) fn check(&self) -> Result<(), String> {
         let lossy = matches!(self.name, Name::LastHop | Name::Hops);
         let strangers = [

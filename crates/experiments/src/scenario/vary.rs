@@ -1,4 +1,4 @@
-//! What is varied: every combination of the values of all `[[vary]]` blocks is a variant.
+//! The variations of a scenario: every combination of the values of all `[[vary]]` blocks is a variant.
 
 use paceline_judge::is_named;
 use serde::Deserialize;
@@ -12,9 +12,9 @@ use super::Scenario;
 pub(crate) struct Vary {
     pub(crate) key: Option<String>,
     pub(crate) values: Vec<Value>,
-    /// Of the values; `label=value` when absent.
+    /// Names of the values; `label=value` if absent.
     pub(crate) names: Vec<String>,
-    /// The last part of `key` when absent.
+    /// Label of the key; its last part if absent.
     pub(crate) label: Option<String>,
     pub(crate) cases: Vec<Case>,
 }
@@ -30,15 +30,15 @@ pub(crate) struct Case {
 /// A cell of the experiment.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
-    /// Parts joined by commas.
+    /// Names of the parts, joined by commas.
     pub(crate) name: String,
     pub(crate) scenario: Scenario,
-    /// What decides the result of a run, as text; not how often it is run, nor what is expected of it.
+    /// The settings that determine a run's result, as text. Excludes the number of runs and the bounds.
     pub(crate) settings: String,
 }
 
 impl Variant {
-    /// True if every comma-separated part of `selection` is one of the name's.
+    /// True if the name contains every comma-separated part of `selection`.
     pub(crate) fn matches(&self, selection: &str) -> bool {
         is_named(&self.name, selection)
     }
@@ -52,13 +52,14 @@ impl Variant {
     }
 }
 
-/// Our choice: days of runs. A short file can name more than fit any memory.
+/// Our choice: this many runs take days. A short file can name more variants than fit any memory.
 const VARIANTS_MAX: usize = 10_000;
 
-/// Every combination, the last dimension changing fastest. Without `[[vary]]` there is one variant, called `base`.
+/// Returns every combination; the last dimension changes fastest. Without `[[vary]]` there is one variant, called
+/// `base`.
 ///
 /// # Errors
-/// The index of the `[[vary]]` block at fault, and what is wrong with it.
+/// The index of the faulty `[[vary]]` block, and its fault.
 pub(super) fn expand(document: &Table, vary: &[Vary]) -> Result<Vec<(String, Table)>, (usize, String)> {
     let mut base = document.clone();
     base.remove("vary");
@@ -114,7 +115,7 @@ impl Vary {
     }
 }
 
-/// Puts `value` at the dotted `key`; `flows.0` is the first flow, `flows.*` all of them.
+/// Sets the dotted `key` to `value`. `flows.0` is the first flow, `flows.*` all of them.
 fn set(table: &mut Table, key: &str, value: &Value) -> Result<(), String> {
     let mut root = Value::Table(std::mem::take(table));
     let parts: Vec<&str> = key.split('.').collect();

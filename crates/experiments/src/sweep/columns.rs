@@ -22,7 +22,7 @@ pub(super) struct Columns(Vec<(String, Cells)>);
 pub(super) enum Cells {
     Text(Vec<String>),
     Whole(Vec<i64>),
-    /// `None` where nothing was measured.
+    /// `None` without a measurement.
     Number(Vec<Option<f64>>),
 }
 
@@ -41,7 +41,7 @@ impl Columns {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Writes under another name first, so that a killed program leaves no half file.
+    /// Writes to another name first, so that a killed program leaves no incomplete file.
     pub(super) fn write_parquet(&self, path: &Path) -> Result<()> {
         let partial = path.with_extension("parquet.partial");
         let fault = |error: &dyn std::fmt::Display| {

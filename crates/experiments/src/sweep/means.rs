@@ -1,4 +1,4 @@
-//! Means over runs with their 95 % intervals, and the runs themselves as columns.
+//! Means over runs with their 95 % intervals, and the runs as columns.
 
 use paceline_judge::{Estimate, Sample};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use super::columns::{Cells, Columns};
 use crate::result::{Run, flow_rows, values};
 use crate::table::new_table;
 
-/// One row for each variant and flow name.
+/// A row for each variant and flow name.
 #[derive(Clone, Debug)]
 pub(super) struct Means(Vec<Row>);
 
@@ -16,11 +16,11 @@ struct Row {
     variant: String,
     flow: String,
     runs: usize,
-    /// In the order of [`METRICS`]; `None` where nothing was measured.
+    /// In the order of [`METRICS`]; `None` without a measurement.
     estimates: Vec<Option<Estimate>>,
 }
 
-/// As results name them, and as columns do.
+/// Names of the metrics in results and in columns.
 const METRICS: [(&str, &str); 11] = [
     ("goodput_mbps", "goodput_mbps"),
     ("completion_s", "completion_s"),
@@ -35,7 +35,7 @@ const METRICS: [(&str, &str); 11] = [
     ("completed", "completed"),
 ];
 
-/// The values of the command line's keys in a variant.
+/// Returns the values of the command line's keys in a variant.
 type Chosen<'a> = &'a dyn Fn(&str) -> Vec<String>;
 
 impl Means {
@@ -119,7 +119,7 @@ impl Means {
     }
 }
 
-/// One row for each run and transfer.
+/// A row for each run and transfer.
 pub(super) fn run_columns(runs: &[Run], keys: &[&str], chosen: Chosen<'_>) -> Columns {
     let rows: Vec<(&Run, usize)> =
         runs.iter().flat_map(|run| (0..run.flows.len()).map(move |flow| (run, flow))).collect();
@@ -156,7 +156,7 @@ pub(super) fn run_columns(runs: &[Run], keys: &[&str], chosen: Chosen<'_>) -> Co
     columns
 }
 
-/// Of one run: the mean over the transfers of that name, so that every run counts once.
+/// Returns the mean of one run over the transfers of that name, so that every run counts once.
 fn in_run(run: &Run, metric: &str, flow: &str) -> Option<f64> {
     let found = values(run, metric, Some(flow));
     (!found.is_empty()).then(|| found.iter().sum::<f64>() / found.len() as f64)

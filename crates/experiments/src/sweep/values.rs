@@ -1,4 +1,4 @@
-//! `--vary KEY=VALUES`: lists, and ranges of numbers with units.
+//! Parses `--vary KEY=VALUES`: lists, and ranges of numbers with units.
 
 use toml::{Table, Value};
 
@@ -37,7 +37,7 @@ impl Dimension {
     }
 }
 
-/// A value as it is shown.
+/// A value as text for people.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -45,7 +45,7 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// As TOML has lists, with or without quotes around words.
+/// Parses a list like TOML, with or without quotes around words.
 fn list(text: &str) -> Vec<Value> {
     let of_toml = |text: &str| {
         let table: Table = toml::from_str(&format!("x = [{text}]")).ok()?;
@@ -58,7 +58,7 @@ fn list(text: &str) -> Vec<Value> {
     of_toml(text).unwrap_or_else(|| text.split(',').map(|part| word(part.trim())).collect())
 }
 
-/// `FROM..TO:STEPS` or `FROM..TO:STEPSlog`; `None` for what has no such form.
+/// Parses `FROM..TO:STEPS` or `FROM..TO:STEPSlog`. Returns `None` for other forms.
 fn range(text: &str) -> Option<std::result::Result<Vec<Value>, String>> {
     let (ends, steps) = text.rsplit_once(':')?;
     let (from, to) = ends.split_once("..")?;
@@ -91,14 +91,14 @@ fn range(text: &str) -> Option<std::result::Result<Vec<Value>, String>> {
     Some(Ok((0..steps).map(value).collect()))
 }
 
-/// A number and its unit.
+/// Splits a number from its unit.
 fn number(text: &str) -> Option<(f64, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     Some((number.parse().ok()?, unit.trim()))
 }
 
-/// Our choice: far more than anybody waits for.
+/// Our choice: far more steps than anybody waits for.
 const STEPS_MAX: u32 = 1_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The memory of a flow in the gateway without I/O; payload bytes, which the event loop keeps, come on top.
+//! Measures the memory of a flow in the gateway without I/O. Payload bytes are not included: the event loop keeps them.
 
 #[path = "../packet_path/traffic.rs"]
 mod traffic;
@@ -6,7 +6,7 @@ mod traffic;
 use allocation_counter::measure;
 use traffic::{Downloads, MSS, Subscribers};
 
-/// Bytes that a flow has allocated: opened, and in the middle of a download with a round trip of packets kept.
+/// Prints the bytes allocated for a flow: when open, and in a download with a round trip of packets kept.
 fn main() {
     for flows in [1, 100, 1_000, 10_000] {
         let Some((open, _)) = held(|| Downloads::open(flows, Subscribers::Many)) else { return };
@@ -21,7 +21,7 @@ fn main() {
     }
 }
 
-/// What they have allocated, without their own bookkeeping.
+/// Returns the bytes that `make` leaves allocated, without those of the traffic generator, and the downloads.
 fn held(make: impl FnOnce() -> Downloads) -> Option<(u64, Downloads)> {
     let mut downloads = None;
     let change = measure(|| downloads = Some(make()));

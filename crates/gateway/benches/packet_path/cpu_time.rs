@@ -1,4 +1,4 @@
-//! Processor time of the thread: what else runs on the machine does not count.
+//! Processor time of the thread. Other load on the machine does not count.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use nix::time::{ClockId, clock_gettime};
 
-/// Measures as [`WallTime`] does, but only while the thread runs.
+/// Measures as [`WallTime`] does, but counts only the time in which the thread runs.
 pub(crate) struct CpuTime;
 
 impl Measurement for CpuTime {
@@ -39,7 +39,7 @@ impl Measurement for CpuTime {
     }
 }
 
-/// As [`WallTime`] writes nanoseconds.
+/// Formats nanoseconds as [`WallTime`] does.
 impl ValueFormatter for CpuTime {
     fn scale_values(&self, typical: f64, values: &mut [f64]) -> &'static str {
         WallTime.formatter().scale_values(typical, values)

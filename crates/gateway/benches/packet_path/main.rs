@@ -1,4 +1,4 @@
-//! What a data packet and its ACK cost in the gateway without I/O, with few and with many flows.
+//! Measures the cost of a data packet and its ACK in the gateway without I/O, with few and with many flows.
 #![allow(missing_docs, reason = "the macros of criterion make undocumented functions")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark fails by panicking")]
 
@@ -15,7 +15,7 @@ use traffic::{Downloads, MSS, Subscribers};
 
 const FLOWS: [u32; 4] = [1, 100, 1_000, 10_000];
 
-/// A data packet in and out, its ACK in and out; of the clients with loss, 1 % of the packets are sent again.
+/// Each step: a data packet in and out, an ACK in and out. In the case with loss, 1 % of the packets are retransmitted.
 fn packet_path(criterion: &mut Criterion<CpuTime>) {
     let cases = [
         ("no loss", Subscribers::Many, 0),
@@ -26,7 +26,7 @@ fn packet_path(criterion: &mut Criterion<CpuTime>) {
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Elements(1));
         for flows in FLOWS {
-            // Started only if it is to be measured.
+            // Starts only if this benchmark is selected.
             let mut downloads = None;
             let id = BenchmarkId::new("data packet and ACK", flows);
             group.bench_function(id, |bencher| {
@@ -38,7 +38,7 @@ fn packet_path(criterion: &mut Criterion<CpuTime>) {
     }
 }
 
-/// What of that is the making of the packets, which the live gateway does not do, but parses them.
+/// Measures the making of packets, which the steps above include. The live gateway parses packets instead.
 fn packets(criterion: &mut Criterion<CpuTime>) {
     let key = FlowKey { src: "10.0.0.1:80".parse().unwrap(), dst: "10.1.0.1:40000".parse().unwrap() };
     let mut group = criterion.benchmark_group("packets alone");

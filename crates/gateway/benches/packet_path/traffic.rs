@@ -1,4 +1,4 @@
-//! Downloads through a gateway in virtual time: servers that send as the window allows, clients that acknowledge.
+//! Downloads through a gateway in virtual time. Servers send as the window allows, and clients acknowledge.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,32 +9,32 @@ use paceline_wire::{
     TcpRepr,
 };
 
-/// Whose flows they are.
+/// Assignment of flows to subscribers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code)] // Each benchmark uses some.
 pub(crate) enum Subscribers {
-    /// Every flow has a client of its own.
+    /// Every flow has its own client.
     Many,
     /// All flows belong to one client.
     One,
 }
 
-/// One host pair.
+/// One pair of client and server.
 struct Host {
     key: FlowKey,
-    /// Next sequence number of the server, and the first beyond the window that it was shown.
+    /// Next sequence number of the server, and the right edge of the window that it was shown.
     next: u32,
     edge: u32,
-    /// The client's newest time stamp.
+    /// The client's newest timestamp.
     echo: u32,
-    /// What the client has: all below `have`, and these ranges.
+    /// Data that the client has: all below `have`, and the ranges in `pieces`.
     have: u32,
     pieces: Vec<(u32, u32)>,
-    /// Where the newest segments began.
+    /// First sequence numbers of the newest segments.
     recent: [u32; 8],
 }
 
-/// Flows of 11.6 Mbit/s each over a radio link of 50 ms, whatever their number.
+/// Flows of 11.6 Mbit/s each, for any number of flows, over a radio link of 50 ms.
 pub(crate) struct Downloads {
     gateway: Gateway,
     hosts: Vec<Host>,
@@ -42,12 +42,12 @@ pub(crate) struct Downloads {
     now: Instant,
     turn: usize,
     random: u64,
-    /// Packets lost of 1,000.
+    /// Lost packets per 1,000.
     loss: u64,
 }
 
 impl Downloads {
-    /// Opens all flows and runs them until they are in their steady state.
+    /// Opens all flows and runs them until their steady state.
     pub(crate) fn start(flows: u32, subscribers: Subscribers, loss: u64) -> Self {
         let mut downloads = Downloads::open(flows, subscribers);
         downloads.loss = loss;
@@ -95,7 +95,7 @@ impl Downloads {
         self.gateway.buffered_bytes()
     }
 
-    /// Memory of the hosts and the link, which is not the gateway's.
+    /// Memory of the hosts and the link, which does not belong to the gateway.
     pub(crate) fn bytes(&self) -> usize {
         let pieces: usize =
             self.hosts.iter().map(|host| host.pieces.capacity() * size_of::<(u32, u32)>()).sum();
@@ -103,7 +103,7 @@ impl Downloads {
         self.hosts.capacity() * size_of::<Host>() + pieces + link
     }
 
-    /// A full segment of the flow whose turn it is, and everything that arrives until then.
+    /// Sends a full segment of the next flow, and first delivers all that arrives by then.
     pub(crate) fn step(&mut self) {
         self.now += STEP / self.hosts.len() as u64;
         let number = self.turn;
@@ -123,7 +123,7 @@ impl Downloads {
         }
     }
 
-    /// What arrives at the clients by now, and their acknowledgements.
+    /// Delivers the segments that have arrived at the clients, and sends their acknowledgements.
     fn deliver(&mut self) {
         while let Some(&(at, number, start, end)) = self.link.front()
             && at <= self.now
@@ -213,7 +213,7 @@ impl Host {
         }
     }
 
-    /// What it has beyond a hole, the newest first (RFC 2018, Section 4).
+    /// Returns the data that it has beyond a hole, the newest first (RFC 2018, Section 4).
     fn blocks(&self) -> SackBlocks {
         let mut blocks: Vec<(Seq, Seq)> = Vec::new();
         for position in &self.recent {
@@ -227,7 +227,7 @@ impl Host {
     }
 }
 
-/// A segment as today's kernels send it: with time stamps (RFC 7323), in milliseconds.
+/// A segment as current kernels send it: with timestamps (RFC 7323) in milliseconds.
 fn plain(now: Instant, echo: u32) -> TcpRepr {
     let options = TcpOptionsRepr {
         timestamps: Some(((now.as_nanos() / 1_000_000) as u32, echo)),
@@ -239,7 +239,7 @@ fn plain(now: Instant, echo: u32) -> TcpRepr {
 pub(crate) const MSS: u32 = 1_448;
 const SHIFT: u8 = 7;
 const RTT: Duration = Duration::from_millis(50);
-/// Between two segments of a flow.
+/// Time between two segments of a flow.
 const STEP: Duration = Duration::from_millis(1);
-/// Segments of each flow before anything is measured: ten round trips.
+/// Segments of each flow before the measurement: ten round trips.
 const WARM_UP_STEPS: u32 = 500;

@@ -1,4 +1,4 @@
-//! A CUBIC window (RFC 9438) that is good enough as a rival: one reduction per window of losses, no timeouts.
+//! A CUBIC window (RFC 9438), exact enough for a rival: one reduction per window of losses, no timeouts.
 
 use paceline_wire::{Duration, Instant};
 
@@ -59,10 +59,10 @@ impl Cubic {
         0.7 * self.w_max
     }
 
-    /// A loss became known.
+    /// Reduces the window after a loss.
     pub(crate) fn on_loss(&mut self, _now: Instant) {
         self.outstanding = self.outstanding.saturating_sub(1);
-        // One reduction per window: losses sent before the last reduction do not count.
+        // One reduction per window: a loss does not count until a window of packets was sent after the last reduction.
         self.recover = self.recover.max(1);
         if self.next < self.recover {
             return;

@@ -7,12 +7,12 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use crate::model::PACKET;
 
-/// When packets may leave.
+/// Determines when packets may leave.
 #[derive(Clone, Debug)]
 pub(crate) enum Service {
-    /// Rates, each from a time on.
+    /// Rates, each from a given time on.
     Steps(Arc<[(Duration, Rate)]>),
-    /// Delivery opportunities in milliseconds, repeated; `next` counts those that are gone.
+    /// Delivery opportunities in milliseconds, repeated. `next` counts the used ones.
     Opportunities { at_ms: Arc<[u64]>, period_ms: u64, next: u64 },
 }
 
@@ -31,7 +31,7 @@ impl Service {
         )
     }
 
-    /// A trace as opportunities, repeated.
+    /// Takes a trace as opportunities, repeated.
     pub(crate) fn trace(trace: &Trace) -> Self {
         let at_ms = trace.counts().flat_map(|(ms, count)| (0..count).map(move |_| u64::from(ms))).collect();
         Service::Opportunities { at_ms, period_ms: trace.period().as_millis().max(1), next: 0 }
@@ -55,11 +55,11 @@ impl Service {
         Instant::ZERO + Duration::from_millis(at_ms[(index % n) as usize] + index / n * period_ms)
     }
 
-    /// When a packet that is at the head of the queue from `now` on departs.
+    /// Returns the departure time of a packet that is at the head of the queue from `now` on.
     pub(crate) fn next_departure(&mut self, now: Instant, bytes: u64) -> Instant {
         match self {
             Service::Steps(steps) => {
-                // Bits left move to the next rate at a step.
+                // At a step, the rest of the packet continues at the next rate.
                 let (mut at, mut left) = (now, bytes);
                 loop {
                     let rate = Self::rate_at(steps, at);
@@ -83,7 +83,7 @@ impl Service {
         }
     }
 
-    /// A packet departed at `now`: the time of its own serialisation.
+    /// Notes that a packet departed at `now`. Returns its serialisation time.
     pub(crate) fn on_departure(&mut self, now: Instant, bytes: u64) -> Duration {
         match self {
             Service::Steps(steps) => Self::rate_at(steps, now).time_for(bytes),
@@ -94,7 +94,7 @@ impl Service {
         }
     }
 
-    /// Roughly how long so many packets take from now.
+    /// Returns the approximate time in which this number of packets leaves from now on.
     pub(crate) fn drain_time(&self, now: Instant, packets: u64) -> Duration {
         match self {
             Service::Steps(steps) => Self::rate_at(steps, now).time_for(packets * PACKET),

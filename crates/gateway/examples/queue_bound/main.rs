@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p paceline-gateway --example queue_bound -- [--traces DIR] [--write docs/design/queue-bound.md]`
 //!
-//! Recorded traces are read from DIR, `../shared/traces` if not given; without them their tables are left out. With `--write`
-//! the tables replace what stands between the two marks of that file.
+//! Recorded traces are read from DIR, or from `../shared/traces`. Without them, their tables are left out. With
+//! `--write` the tables replace the text between the two marks of that file.
 
 #![allow(clippy::print_stdout, clippy::expect_used, reason = "a measuring program")]
 

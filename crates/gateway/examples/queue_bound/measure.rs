@@ -1,11 +1,11 @@
-//! Figures out of a run.
+//! Computes figures from a run.
 
 use paceline_wire::{Duration, Instant};
 
 use crate::model::{Delivery, PACKET, Path, run};
 use crate::rules::Rule;
 
-/// What the bounded flow got after its start.
+/// Results of the bounded flow after its start.
 pub(crate) struct Summary {
     /// Share of the link's capacity.
     pub(crate) utilization: f64,
@@ -16,7 +16,7 @@ pub(crate) struct Summary {
     pub(crate) drops: u64,
 }
 
-/// Runs and leaves out the first two seconds.
+/// Runs `path` and leaves out the first two seconds.
 pub(crate) fn summary(path: &Path, rule: &mut dyn Rule) -> Summary {
     let outcome = run(path, rule);
     let (from, to) = (2.0, path.length.as_secs_f64());
@@ -52,23 +52,23 @@ pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
     sorted.get(sorted.len().saturating_sub(1) * percent / 100).copied().unwrap_or(f64::NAN)
 }
 
-/// Delivered bytes as a share of what the link could carry.
+/// Returns the delivered bytes as a share of the link's capacity.
 pub(crate) fn share(deliveries: &[Delivery], path: &Path, from: f64, to: f64) -> f64 {
     let bytes = between(deliveries, from, to).count() as u64 * PACKET;
     bytes as f64 / path.link.capacity(at(from), at(to)) as f64
 }
 
-/// How a rule took a change of the path.
+/// Reaction of a rule to a change of the path.
 pub(crate) struct Reaction {
-    /// The longest queueing delay after it, in milliseconds.
+    /// The longest queueing delay after the change, in milliseconds.
     pub(crate) longest: f64,
-    /// Seconds after it until no packet waited longer than 200 ms.
+    /// Seconds after the change until no packet waits longer than 200 ms.
     pub(crate) below_200ms: f64,
-    /// Seconds after it until the end of the last 200 ms that carried less than 95 % of the link.
+    /// Seconds after the change until the end of the last 200 ms that carried less than 95 % of the link.
     pub(crate) busy: f64,
 }
 
-/// The reaction within the `seconds` after `event`.
+/// Returns the reaction within the `seconds` after `event`.
 pub(crate) fn reaction(deliveries: &[Delivery], path: &Path, event: f64, seconds: f64) -> Reaction {
     let mut reaction = Reaction { longest: 0.0, below_200ms: 0.0, busy: 0.0 };
     for delivery in between(deliveries, event, event + seconds) {

@@ -10,23 +10,23 @@ use crate::cubic::Cubic;
 use crate::link::Service;
 use crate::rules::Rule;
 
-/// Bytes of every packet.
+/// Size of every packet in bytes.
 pub(crate) const PACKET: u64 = 1_500;
 
-/// The server of the bounded flow, in slow start: ten packets, then two for every acknowledged one, without a limit.
+/// The server of the bounded flow in slow start: ten packets, then two for every acknowledged one, without a limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Server {
-    /// Between server and gateway.
+    /// Round trip between server and gateway.
     pub(crate) wired_rtt: Duration,
-    /// Packets in all.
+    /// Number of packets to send.
     pub(crate) total: u64,
 }
 
-/// What bypasses the gateway and shares the bottleneck.
+/// Traffic that bypasses the gateway and shares the bottleneck.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rival {
     None,
-    /// One CUBIC flow that starts at this time and ends at that.
+    /// One CUBIC flow between two times.
     Cubic {
         from: Duration,
         to: Duration,
@@ -40,15 +40,15 @@ pub(crate) enum Rival {
 pub(crate) struct Path {
     pub(crate) link: Service,
     pub(crate) queue_bytes: u64,
-    /// Round-trip propagation between gateway and client, from these times on.
+    /// Round-trip propagation between gateway and client. Each value holds from its time on.
     pub(crate) rtt: Vec<(Duration, Duration)>,
-    /// Each acknowledgement is late by up to this much; order is kept.
+    /// The longest random delay of an acknowledgement. Order is kept.
     pub(crate) jitter: Duration,
-    /// Acknowledgements travel in such intervals.
+    /// Interval at which acknowledgements arrive in batches.
     pub(crate) ack_batch: Duration,
     /// Packets per acknowledgement.
     pub(crate) ack_every: u32,
-    /// Packets lost at random, in millionths.
+    /// Random loss, in packets per million.
     pub(crate) loss_ppm: u32,
     pub(crate) server: Server,
     pub(crate) rival: Rival,
@@ -56,7 +56,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// A download without end, nothing else on the link, an acknowledgement for each packet, 3 MB of buffer.
+    /// A download without end, alone on the link, with an acknowledgement for each packet and 3 MB of buffer.
     pub(crate) fn new(link: Service, rtt: Duration, length: Duration) -> Self {
         Path {
             link,
@@ -85,13 +85,13 @@ pub(crate) struct Delivery {
     pub(crate) queue_delay: Duration,
 }
 
-/// What came out.
+/// Results of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) rival: Vec<Delivery>,
     pub(crate) drops: u64,
-    /// When the last packet was acknowledged, for a source that ends.
+    /// Time at which the last packet was acknowledged, if the server's data ends.
     pub(crate) completed: Option<Instant>,
 }
 
@@ -110,7 +110,7 @@ struct Flying {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[allow(dead_code)] // Polling is for experiments.
+#[allow(dead_code)] // Only experiments poll.
 enum Event {
     Departure,
     Ack,
@@ -278,7 +278,7 @@ impl Model<'_> {
         if (self.queue.len() as u64 + 1) * PACKET > self.path.queue_bytes {
             self.outcome.drops += 1;
             if packet.owner == Owner::Cubic {
-                // The sender learns of it a queue later.
+                // The sender learns of it after the packets in the queue have left, and a round trip.
                 let delay =
                     self.path.rtt_at(self.now) + self.link.drain_time(self.now, self.queue.len() as u64);
                 self.at(self.now + delay, Event::RivalRecover);
@@ -346,7 +346,7 @@ impl Model<'_> {
         let Some((_, packets)) = self.returning.pop_front() else { return };
         let Some(newest) = packets.last().copied() else { return };
         let delivered = packets.len() as u64 * PACKET;
-        // Losses, as if SACK showed each hole three packets later, are sent again at once.
+        // Lost packets are retransmitted at once, as if SACK had shown each hole three packets later.
         let mut lost = 0;
         while let Some(first) = self.flight.front().copied() {
             if first.number > newest.number {
@@ -391,7 +391,7 @@ impl Model<'_> {
     }
 }
 
-/// What only an oracle may look at.
+/// State that only an oracle may use.
 pub(crate) struct View<'a> {
     pub(crate) queue: u64,
     pub(crate) link: &'a Service,

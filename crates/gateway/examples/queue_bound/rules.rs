@@ -5,18 +5,18 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use crate::model::{PACKET, View};
 
-/// A rule for what may be outstanding.
+/// A rule that limits outstanding bytes.
 pub(crate) trait Rule {
     fn on_loss(&mut self, _now: Instant) {}
     fn on_ack(&mut self, _sample: &BoundSample) {}
     fn limit(&self, now: Instant, view: &View<'_>) -> Option<u64>;
-    /// How often to ask again without an event.
+    /// Interval at which the limit is asked for without an event.
     fn poll(&self) -> Option<Duration> {
         None
     }
 }
 
-/// No bound but a fixed one.
+/// A constant limit.
 pub(crate) struct Fixed(pub(crate) u64);
 
 impl Rule for Fixed {
@@ -25,7 +25,7 @@ impl Rule for Fixed {
     }
 }
 
-/// Ours.
+/// Our rule.
 pub(crate) struct Ours(pub(crate) QueueBound);
 
 impl Ours {
@@ -46,7 +46,7 @@ impl Rule for Ours {
     }
 }
 
-/// Exact sliding window of deliveries.
+/// Sum of deliveries in an exact sliding window.
 #[derive(Default)]
 struct Deliveries {
     log: std::collections::VecDeque<(Instant, u64)>,
@@ -135,7 +135,7 @@ impl Rule for BbrLike {
     }
 }
 
-/// Knows the future: keeps in the queue just what the link carries in the next millisecond.
+/// Knows the future. It keeps in the queue only what the link carries in the next millisecond.
 pub(crate) struct Oracle;
 
 impl Rule for Oracle {

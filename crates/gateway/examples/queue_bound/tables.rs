@@ -43,7 +43,7 @@ fn rules() -> Vec<(&'static str, Make)> {
     ]
 }
 
-/// Everything.
+/// Returns all tables.
 pub(crate) fn all(traces: &FilePath) -> String {
     let mut text = String::new();
     let recorded = recorded(traces);

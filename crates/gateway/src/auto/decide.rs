@@ -1,7 +1,7 @@
-//! What a new flow becomes, by what is known of its client. A handful of rules, the first that holds decides.
+//! Decides what a new flow becomes, by what is known of its client. The first rule that holds decides.
 //!
-//! The figures behind them are in docs/design/auto.md, which `paceline profiles` measures: the transparent mode is the best of the fixed
-//! profiles, or within some percent of it, wherever neither of these rules holds.
+//! The figures behind the rules are in docs/design/auto.md, measured by `paceline profiles`. Where no rule holds, the
+//! transparent mode is the best of the fixed profiles, or within some percent of it.
 
 use paceline_tcp::{CongestionName, ReductionName};
 
@@ -10,18 +10,20 @@ use super::{Decision, Reason, What};
 use crate::mode::Mode;
 use crate::split::SenderConfig;
 
-/// Our choice: less data than this says nothing of a loss rate.
+/// Our choice: less data than this does not show a loss rate.
 const LOSS_BYTES_MIN: u64 = 200_000;
-/// By measurement: where the path holds 450 KB (20 Mbit/s x 180 ms, 100 Mbit/s x 36 ms) and more than one packet in 20,000 is lost,
-/// a hole keeps the client's window closed for longer than the gateway's schedule can look beyond it: up to a sixth is lost.
+/// By measurement: these paths hold 450 KB (20 Mbit/s x 180 ms, 100 Mbit/s x 36 ms) and lose more than one packet in
+/// 20,000. There a hole keeps the client's window closed for longer than the gateway's schedule can look beyond it.
+/// That costs up to a sixth of the throughput.
 const LONG_PATH: u64 = 450_000;
 const SOME_LOSS_PPM: u64 = 50;
-/// By measurement: no sender of ours is better than the transparent mode where one packet in twenty is lost.
+/// More loss than this stays transparent. By measurement: where one packet in twenty is lost, no sender of ours is
+/// better than the transparent mode.
 const ENOUGH_LOSS_PPM: u64 = 20_000;
-/// By measurement: a client whose window is smaller is limited by it, and only the transparent mode sends beyond a window.
+/// By measurement: a smaller window limits its client, and only the transparent mode sends beyond a window.
 const SMALL_WINDOW: u64 = 65_535;
 
-/// What becomes of a flow that might be split: data in its SYN, or a SYN of the server, say no.
+/// Decides on a new flow. `may_split` is false if its SYN has data or asks for TCP Fast Open.
 pub(crate) fn decide(known: &Known, may_split: bool) -> Decision {
     let default = |reason| Decision { what: What::Mode(Mode::Transparent), reason };
     let split = |sender, reason| Decision { what: What::Mode(Mode::Split(sender)), reason };
@@ -29,7 +31,8 @@ pub(crate) fn decide(known: &Known, may_split: bool) -> Decision {
     if !may_split {
         return default(Reason::Ordinary);
     }
-    // ACKs that wait on a full or slow uplink starve every sender that waits for them; RRE goes by the client's clock (RRE, Section II).
+    // Late ACKs on a full or slow uplink starve every sender that waits for them. RRE uses the client's clock (RRE,
+    // Section II).
     if known.has_late_acks() {
         return split(rre(), Reason::LateAcks);
     }
@@ -49,7 +52,8 @@ fn rre() -> SenderConfig {
     }
 }
 
-/// Losses that do not follow load, of a client whose window is not the limit: the rate that is known may be above the mean by a quarter.
+/// True if losses do not follow load and the client's window is not the limit. The known rate may be a quarter above
+/// the mean.
 fn loses_much(client: &ClientRecord) -> bool {
     let all = client.delivered + client.lost;
     let path = client.rtt.map_or(0, |rtt| client.rate.bytes_in(rtt));

@@ -1,6 +1,7 @@
-//! What earlier flows showed of clients and servers: bounded, and forgotten after a while.
+//! Remembers what earlier flows showed of clients and servers, in bounded memory and for a limited time.
 //!
-//! A client is known by the prefix of its subscriber, a server by a prefix of its own. What was not used for longest goes first.
+//! A client is known by its subscriber's prefix, a server by its network's prefix. The least recently used entry goes
+//! first.
 
 use core::net::IpAddr;
 
@@ -10,15 +11,17 @@ use slab::Slab;
 use crate::keyed::{Key, Map, rekeyed};
 use crate::ring::{Linked, Links, Ring};
 
-/// Our choice: 16,384 clients and as many servers are some 4 MB, and more than are active behind one radio cell.
+/// Our choice: 16,384 clients and as many servers take some 4 MB. That is more than are active behind one radio cell.
 const PLACES: usize = 16_384;
-/// Our choice: what a radio link or its user did ten minutes ago says little of now; the next flow measures anew.
+/// Our choice: the state of a radio link or its user ten minutes ago tells little about the present. The next flow
+/// measures anew.
 const FORGOTTEN: Duration = Duration::from_secs(600);
-/// Our choice: an upload ends as it began. A flow in a minute measures anew whether ACKs still wait.
+/// Our choice: how long late ACKs are remembered, because uploads end. One flow in a minute measures anew whether ACKs
+/// still wait.
 const LATE_ACKS_LAST: Duration = Duration::from_secs(60);
-/// Our choice: shares are those of some 4 MB of the newest data, a few transfers' worth.
+/// Our choice: loss shares cover the newest 4 MB or so, a few transfers' worth.
 const BYTES_MAX: u64 = 4_000_000;
-/// The longest prefixes that are routed in the Internet are /24 and /48: what lies in one has the path in common.
+/// The longest prefixes routed in the Internet are /24 and /48. Addresses in one have the path in common.
 const SERVER_BITS_V4: u32 = 24;
 const SERVER_BITS_V6: u32 = 48;
 
@@ -31,17 +34,17 @@ pub(crate) struct Seen {
     pub(crate) lost: u64,
     /// The shortest round trip to the client.
     pub(crate) rtt: Option<Duration>,
-    /// To the server; zero while unknown.
+    /// Round trip to the server; zero while unknown.
     pub(crate) server_rtt: Duration,
     /// The client's window.
     pub(crate) window: u64,
-    /// What its link delivers; zero while unknown.
+    /// Rate of the client's link; zero while unknown.
     pub(crate) rate: Rate,
     /// ACKs waited on the uplink all the time.
     pub(crate) late_acks: bool,
-    /// What was repaired had not been lost.
+    /// The data that the gateway retransmitted had not been lost.
     pub(crate) needless_repairs: bool,
-    /// It was a split flow, which tells of round trips only.
+    /// It was a split flow, which shows only round trips.
     pub(crate) split: bool,
 }
 
@@ -67,7 +70,7 @@ pub struct ClientRecord {
 /// What is known of the ends of a new flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// Of the client.
+    /// What is known of the client.
     pub client: Option<ClientRecord>,
     /// Round trip between gateway and server.
     pub server_rtt: Option<Duration>,
@@ -81,13 +84,13 @@ impl Known {
         Some(self.client?.rtt? + self.server_rtt?)
     }
 
-    /// Repairs for the client have proved needless of late.
+    /// True if retransmissions to the client proved needless recently.
     pub fn has_needless_repairs(&self) -> bool {
         let at = self.client.and_then(|client| client.needless_repairs);
         at.is_some_and(|at| self.now.saturating_since(at) < FORGOTTEN)
     }
 
-    /// ACKs of the client waited on the uplink just now.
+    /// True if ACKs of the client waited on the uplink within the last minute.
     pub fn has_late_acks(&self) -> bool {
         let at = self.client.and_then(|client| client.late_acks);
         at.is_some_and(|at| self.now.saturating_since(at) < LATE_ACKS_LAST)
@@ -123,7 +126,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A flow of `client` with `server` showed this.
+    /// Records what a flow between `client` and `server` showed.
     pub(crate) fn note(&mut self, now: Instant, client: IpAddr, server: IpAddr, seen: &Seen) {
         self.clients.get_or_insert(now, client, !seen.split).note(now, seen);
         if seen.server_rtt > Duration::ZERO {
@@ -139,7 +142,7 @@ impl Memory {
         rekeyed(&mut self.servers.by_address, key);
     }
 
-    /// What another process wrote down, if it holds together; else nothing is remembered.
+    /// Returns the memory that another process wrote if it is consistent, otherwise an empty one.
     pub(crate) fn checked(self) -> Memory {
         if self.clients.is_sound() && self.servers.is_sound() { self } else { Memory::default() }
     }
@@ -153,7 +156,7 @@ impl Memory {
     }
 }
 
-/// The network that a server is known by.
+/// Returns the network by which a server is known.
 pub(crate) fn server_prefix(server: IpAddr) -> IpAddr {
     match server {
         IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << (32 - SERVER_BITS_V4))).into()),
@@ -161,12 +164,12 @@ pub(crate) fn server_prefix(server: IpAddr) -> IpAddr {
     }
 }
 
-/// Values by address; the least recently noted goes first.
+/// Values by address. The least recently noted one goes first.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Places<T> {
     all: Slab<Place<T>>,
     by_address: Map<IpAddr, u32>,
-    /// From the one that was noted longest ago.
+    /// The least recently noted one first.
     order: Ring,
 }
 
@@ -174,7 +177,7 @@ struct Places<T> {
 struct Place<T> {
     address: IpAddr,
     value: T,
-    /// Since when it is counted as known; older than [`FORGOTTEN`] it begins anew.
+    /// Last renewal. After [`FORGOTTEN`] the value begins anew.
     noted: Instant,
     links: Links,
 }
@@ -209,7 +212,7 @@ impl<T: Default> Places<T> {
         (now.saturating_since(place.noted) < FORGOTTEN).then_some(&place.value)
     }
 
-    /// `renews`: it is not forgotten for another while.
+    /// `renews`: the time until the value is forgotten begins anew.
     fn get_or_insert(&mut self, now: Instant, address: IpAddr, renews: bool) -> &mut T {
         let id = match self.by_address.get(&address) {
             Some(&id) => {

@@ -1,32 +1,33 @@
-//! Why `auto` decides as it does: counted, told, and shown.
+//! Why `auto` decides as it does: counted, logged and shown.
 
 use core::fmt;
 
-/// Why `auto` has decided as it has.
+/// The reason of a decision of `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// No flow of the client has been seen of late.
+    /// No recent flow of the client is known.
     Unknown,
-    /// Its flows have shown nothing that speaks against the default. The older names were reasons once; a gateway of then may hand them over.
+    /// The client's flows have shown nothing against the default. An older gateway may hand over one of the former
+    /// names.
     #[serde(alias = "varying-link", alias = "steady-link", alias = "slow-reader")]
     Ordinary,
     /// Acknowledgements wait on the uplink.
     LateAcks,
-    /// The link's buffer overflows, and is too short for a bound to be of use.
+    /// The link's buffer overflows and is too short for a bound to help.
     ShortBuffer,
-    /// Data is lost without load, on a path so long that a sender of our own repairs it better.
+    /// Data is lost without load, on a path so long that the gateway's own sender repairs it better.
     LossyPath,
-    /// What was repaired had not been lost.
+    /// The data that the gateway retransmitted had not been lost.
     NeedlessRepairs,
-    /// The client acknowledges what it cannot have.
+    /// The client acknowledges data that it cannot have.
     OptimisticAcks,
-    /// The server recovers from losses as well by itself.
+    /// The server's own loss recovery is as good as the gateway's.
     ServerRecovers,
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Reason; 8] = [
         Reason::Unknown,
         Reason::Ordinary,
@@ -38,7 +39,7 @@ impl Reason {
         Reason::ServerRecovers,
     ];
 
-    /// As metrics and logs name it.
+    /// The name in metrics and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::Unknown => "unknown",

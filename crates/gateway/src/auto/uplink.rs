@@ -1,34 +1,34 @@
-//! Whether what a client sends waits on the uplink, by the timestamps that it puts on it (RFC 7323).
+//! Measures the client's queue on the uplink by the client's timestamps (RFC 7323).
 //!
-//! Arrival here less the time at which the client wrote the timestamp is the way up, but for a constant: what it is above its
-//! minimum is queue. That is the relative one-way delay of RRE (Section II-A) in the other direction.
+//! The arrival here minus the time of the timestamp is the one-way delay of the uplink, up to a constant. The part
+//! above its minimum is queue. That is the relative one-way delay of RRE (Section II-A) in the other direction.
 //!
-//! A hand-over makes the way itself longer. Where nobody sends anything up but acknowledgements, what stands there counts as a longer way for a
-//! second, and is one if it stays the same for half of that. An upload's queue varies.
+//! A hand-over lengthens the path itself. While the subscriber sends only acknowledgements, a standing delay counts as
+//! a longer path for a second. It is one if it stays the same for half of that time. An upload's queue varies.
 
 use paceline_wire::{Duration, Instant};
 
 use crate::rtt_min::{RttMin, STANDING};
 
-/// One flow's way up.
+/// One flow's one-way delay on the uplink.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct UplinkDelay {
     /// The first timestamp and when it came.
     first: Option<(u32, Instant)>,
-    /// Nanoseconds of a tick, once known.
+    /// Length of a tick in nanoseconds, once known.
     tick: Option<u64>,
-    /// The shortest way, in nanoseconds from an arbitrary zero.
+    /// The shortest delay, in nanoseconds from an arbitrary zero.
     shortest: Option<i64>,
-    /// When that was brought up to date.
+    /// When that was last updated.
     at: Instant,
-    /// When a packet last came as soon as that.
+    /// When a packet last had that delay.
     #[serde(default)]
     met: Instant,
-    /// The least queue since it was last asked for.
+    /// The shortest queue since it was last asked for.
     least: Option<Duration>,
-    /// What the newest packet met.
+    /// The queue that the newest packet met.
     now: Duration,
-    /// The least queue of the last moments.
+    /// The shortest recent queue.
     #[serde(default = "recent")]
     recent: RttMin,
     #[serde(default)]
@@ -37,16 +37,16 @@ pub(crate) struct UplinkDelay {
     uploads: Uploads,
 }
 
-/// What stands on the uplink.
+/// A delay that stands on the uplink.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Standing {
     since: Instant,
-    /// It has been so long since then.
+    /// The constant delay since `flat_since`.
     level: Duration,
     flat_since: Instant,
 }
 
-/// When the subscriber sent more than signs of life.
+/// When the subscriber last sent more than ACKs, requests and keep-alives.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Uploads {
     bytes: u64,
@@ -54,22 +54,25 @@ struct Uploads {
     newest: Option<Instant>,
 }
 
-/// 1 ms is Linux since 4.13 and Windows, 4 and 10 ms Linux before, by CONFIG_HZ.
+/// 1 ms: Linux since 4.13, and Windows. 4 and 10 ms: earlier Linux, by CONFIG_HZ.
 const TICKS_NS: [u64; 3] = [1_000_000, 4_000_000, 10_000_000];
-/// Our choice: clocks of both ends by quartz, each off by a ten-thousandth at most. One that runs slow would look like a queue that grows;
-/// a true one of a second is still seen after half an hour.
+/// Our choice: the quartz clocks of both ends are each off by a ten-thousandth at most. A slow clock would look like a
+/// growing queue. A true queue of a second is still seen after half an hour.
 const DRIFT_PPM: u64 = 200;
-/// Our choice: requests and signs of life are less than a packet in [`STANDING`]; an upload that fills any uplink is more.
+/// Our choice: requests and keep-alives are less than a packet in [`STANDING`]. An upload that fills any uplink is
+/// more.
 const UPLOAD_BYTES: u64 = 1_000;
-/// Our choice: what stands there for longer and varies is a queue, whoever made it.
+/// Our choice: a varying delay that stands for longer is a queue.
 const MAY_BE_PATH: Duration = Duration::from_secs(1);
-/// Our choice: a way that stays the same for so long is one. A queue of acknowledgements alone grows until some are lost.
+/// Our choice: a delay that stays the same for this long is the path's. A queue of acknowledgements alone grows until
+/// some are lost.
 const FLAT: Duration = Duration::from_millis(500);
-/// Our choice: radio schedulers make a way so much longer or shorter.
+/// Our choice: by this much a radio scheduler varies a path's delay.
 const FLAT_WITHIN: Duration = Duration::from_millis(2);
-/// Our choice: no hand-over makes one direction longer by more.
+/// Our choice: no hand-over lengthens one direction by more.
 const LONGER_MAX: Duration = Duration::from_millis(250);
-/// Our choice: longer than an uplink's buffer holds. A client that lies in one flow after another would else add up its lies.
+/// Our choice: the most that a flow takes from others, longer than an uplink's buffer holds. Otherwise a client's false
+/// timestamps add up from flow to flow.
 const KNOWN_MAX: Duration = Duration::from_secs(10);
 /// Our choice: ten ticks of the longest kind.
 const LEARN: Duration = Duration::from_millis(100);
@@ -92,8 +95,8 @@ impl Default for UplinkDelay {
 }
 
 impl UplinkDelay {
-    /// A packet with this timestamp came. Its client has sent up `uploaded` bytes in all. Packets of its other flows met the queue `known` of late: a
-    /// flow that begins beside an upload never met an empty uplink.
+    /// Handles a packet with the timestamp `tsval`. Its client has uploaded `uploaded` bytes in all. `known` is the
+    /// recent queue of its other flows: a flow that begins beside an upload never met an empty uplink.
     pub(crate) fn on_timestamp(&mut self, now: Instant, tsval: u32, uploaded: u64, known: Option<Duration>) {
         let Some((way, tick)) = self.way(now, tsval) else { return };
         let drift = now.saturating_since(self.at).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
@@ -111,7 +114,7 @@ impl UplinkDelay {
         self.least = Some(self.least.map_or(self.now, |least| least.min(self.now)));
     }
 
-    /// How much of `queue` belongs to a path that has become longer.
+    /// Returns the part of `queue` that belongs to a path that has become longer.
     fn longer_path(&mut self, now: Instant, queue: Duration, within: Duration, uploaded: u64) -> Duration {
         let stood = self.recent.update(now, queue);
         let uploads = self.uploads.on_count(now, uploaded);
@@ -133,7 +136,7 @@ impl UplinkDelay {
         if uploads || now.saturating_since(stands.since) >= MAY_BE_PATH { Duration::ZERO } else { stood }
     }
 
-    /// The way up of a packet with this timestamp, in nanoseconds from an arbitrary zero, and the clock's tick.
+    /// Returns the delay of a packet with this timestamp, in nanoseconds from an arbitrary zero, and the clock's tick.
     fn way(&mut self, now: Instant, tsval: u32) -> Option<(i64, u64)> {
         let Some((first, first_at)) = self.first else {
             self.first = Some((tsval, now));
@@ -142,38 +145,40 @@ impl UplinkDelay {
         let ticks = tsval.wrapping_sub(first);
         let elapsed = now.saturating_since(first_at);
         if self.tick.is_none() && ticks as i32 > 0 && elapsed >= LEARN {
-            // A queue that builds up makes ticks seem longer, to twice their length where it takes as long as the flow is old.
+            // A growing queue makes ticks seem longer, up to twice as long if it takes as long as the flow is old.
             let seen = elapsed.as_nanos() / ticks as u64;
             self.tick = TICKS_NS.into_iter().rfind(|tick| *tick <= seen + seen / 8);
         }
         let tick = self.tick?;
-        // RFC 7323, Section 5.4: a timestamp wraps its sign bit in 24.8 days at 1 ms. It is the one nearest to where the clock should be.
+        // A timestamp wraps its sign bit in 24.8 days at 1 ms (RFC 7323, Section 5.4). Of the possible values the
+        // nearest to the expected time holds.
         let expected = elapsed.as_nanos() / tick;
         let ahead = ticks.wrapping_sub(expected as u32) as i32;
         let ticks = expected as i64 + i64::from(ahead);
         Some((elapsed.as_nanos() as i64 - ticks.saturating_mul(tick as i64), tick))
     }
 
-    /// The queue that the newest packet met, as far as it is longer than a tick of the client's clock, which hides the rest; none before that is known.
+    /// Returns the queue that the newest packet met, less a tick of the client's clock, which hides the rest. `None`
+    /// before the tick is known.
     pub(crate) fn queue(&self) -> Option<Duration> {
         self.tick.map(|tick| self.now.saturating_sub(Duration::from_nanos(tick)))
     }
 
-    /// The longest queue that the newest packet can have met: its timestamp and that of the shortest way are each a tick off, and what was added
-    /// for the clocks since that may have been queue.
+    /// Returns the longest queue that the newest packet can have met. Its timestamp and that of the shortest delay are
+    /// each a tick off. The allowance for clock drift since then may have been queue too.
     pub(crate) fn at_most(&self) -> Option<Duration> {
         let added = self.at.saturating_since(self.met).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
         self.tick.map(|tick| self.now + Duration::from_nanos(2 * tick + added))
     }
 
-    /// The queue that stood there since the last look: the least that any packet met (as RFC 8289 has it).
+    /// Returns the standing queue since the last call: the shortest that any packet met (as in RFC 8289).
     pub(crate) fn standing(&mut self) -> Option<Duration> {
         self.least.take()
     }
 }
 
 impl Uploads {
-    /// The subscriber has sent up `uploaded` bytes in all; true if an upload goes on.
+    /// Takes the total of uploaded bytes. True while an upload goes on.
     fn on_count(&mut self, now: Instant, uploaded: u64) -> bool {
         if now.saturating_since(self.counted_at) >= STANDING {
             if uploaded.saturating_sub(self.bytes) >= UPLOAD_BYTES {
@@ -193,7 +198,8 @@ fn recent() -> RttMin {
 mod tests {
     use super::*;
 
-    /// Packets each 20 ms whose way up is 50 ms and a queue that grows by so many microseconds each.
+    /// Sends packets each 20 ms with a delay of 50 ms and a queue that grows by `growth_us` with each. Returns the
+    /// queue that the last 20 met.
     fn standing(tick_ms: u64, growth_us: u64, packets: u64) -> Option<Duration> {
         let mut uplink = UplinkDelay::default();
         for n in 0..packets {
@@ -218,7 +224,7 @@ mod tests {
     #[test]
     fn a_queue_is_found_while_it_grows() {
         for tick in [1, 4, 10] {
-            // 10 ms a packet, half of the time between them.
+            // The queue grows by 10 ms a packet, half of the time between packets.
             let queue = standing(tick, 10_000, 100).unwrap();
             assert!(queue >= Duration::from_millis(700), "{tick} ms: {queue:?}");
         }
@@ -231,12 +237,12 @@ mod tests {
             let written = 20_000 * n * 9_999 / 10_000 / 1_000;
             uplink.on_timestamp(Instant::ZERO + Duration::from_millis(20 * n), written as u32, 0, None);
         }
-        // In twenty minutes it has lost 120 ms.
+        // In twenty minutes the clock has lost 120 ms.
         assert!(uplink.queue().unwrap() <= Duration::from_millis(2), "{:?}", uplink.queue());
     }
 
-    /// What counts as queue of late, after 30 s in which packets each 10 ms took 50 ms and something more, by the millisecond. An upload sends a
-    /// packet each 10 ms.
+    /// Returns the last standing queue of 30 s. Packets each 10 ms have a delay of 50 ms and `more_ms` of their time.
+    /// Uploads send 1,400 bytes with each.
     fn queue(uploads: bool, more_ms: fn(u64) -> u64) -> Duration {
         let mut uplink = UplinkDelay::default();
         for n in 0..3_000 {
@@ -258,7 +264,7 @@ mod tests {
     #[test]
     fn a_way_that_is_longer_and_stays_so_is_no_queue() {
         assert_eq!(queue(false, |ms| if ms < 10_000 { 0 } else { 40 }), Duration::ZERO);
-        // The first second of it.
+        // In the first second of it.
         assert_eq!(queue(false, |ms| if ms < 29_400 { 0 } else { 40 }), Duration::ZERO);
     }
 
@@ -298,7 +304,8 @@ mod tests {
         }
     }
 
-    /// Packets wait for 150 ms, and from half a second on for 50; a tick and what the clocks may be off are not told.
+    /// Packets wait for 150 ms, and from half a second on for 50. A tick and the allowance for clock drift are
+    /// subtracted.
     #[test]
     fn a_flow_that_begins_beside_an_upload_takes_its_queue_from_others() {
         let queues = |known: Option<Duration>| {
@@ -317,7 +324,7 @@ mod tests {
         assert_eq!(queues(None), [None, Some(0), Some(0)]);
     }
 
-    /// Each flow's clock goes back by all that a timestamp can, and the next flow begins with what that made of the queue.
+    /// Each flow's clock goes back as far as a timestamp can. The next flow begins with the resulting queue.
     #[test]
     fn lies_do_not_add_up_from_flow_to_flow() {
         let mut known = None;

@@ -1,15 +1,15 @@
-//! Giving way when a shared queue overflows.
+//! Lowers the bound when a shared queue overflows.
 //!
-//! The bound follows the rate at once, and CUBIC beside it (RFC 9438) gives up three tenths at every overflow and takes
-//! seconds to return: in the end all would be ours. So what is outstanding follows the same curve after an overflow, until
-//! it meets the bound again. Our choice of what an overflow is: a loss while round trips are nearer to the longest than to the
-//! shortest, and half as long again as without a queue; other losses are the radio's.
+//! The bound follows the rate at once. CUBIC beside it (RFC 9438) gives up three tenths at each overflow and takes
+//! seconds to return. In the end we would have the whole link. After an overflow the limit therefore follows CUBIC's
+//! curve until it meets the bound again. Our choice of an overflow: round trips are nearer to the longest than to the
+//! shortest, and at least half longer than without a queue. Other losses are the radio's.
 
 use paceline_wire::{Duration, Instant};
 
 use super::cubic;
 
-/// The longest round trip is forgotten after that.
+/// Time after which the longest round trip and a loss are forgotten.
 const LONGEST_WINDOW: Duration = Duration::from_secs(30);
 
 /// The curve after an overflow.
@@ -19,17 +19,17 @@ struct Curve {
     w_max: u64,
     /// K.
     k: Duration,
-    /// The overflow.
+    /// Time of the overflow.
     since: Instant,
-    /// What it was reduced to, and the round trip then.
+    /// Window after the reduction, and the round-trip time then.
     #[serde(default)]
     reduced: u64,
     #[serde(default)]
     rtt: Duration,
-    /// What the path holds without a queue, where that was known and the buffer is short.
+    /// Bytes that the path holds without a queue, if a short buffer overflowed; otherwise zero.
     #[serde(default)]
     least: u64,
-    /// What it has grown by since, as round trips met no queue, and when it did last.
+    /// Growth since then in round trips without a queue, and the time of the last growth.
     #[serde(default)]
     grown: u64,
     #[serde(default)]
@@ -40,29 +40,31 @@ impl Curve {
     fn window(&self, now: Instant) -> u64 {
         let t = now.saturating_since(self.since);
         let window = cubic::window(self.w_max, self.k, t) + self.grown;
-        // Our choice: not before a buffer that is too short to be seen, where each overflow comes sooner then, and nothing is gained.
+        // Our choice: not before a buffer too short to show a queue. Each overflow would come sooner there, without
+        // gain.
         if self.least == 0 { window.max(cubic::w_est(self.reduced, t, self.rtt)) } else { window }
     }
 }
 
-/// What overflows leave of the bound.
+/// The reduction of the bound after overflows.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Backoff {
     curve: Option<Curve>,
     longest: Duration,
     longest_at: Instant,
-    /// The round trip before.
+    /// The previous round trip.
     #[serde(default)]
     before: Duration,
-    /// The newest loss.
+    /// Time of the newest loss.
     #[serde(default)]
     lost_at: Option<Instant>,
 }
 
 impl Backoff {
-    /// A round trip was measured. A queue shows in two that follow each other, a delayed ACK (RFC 9293, Section 3.8.6.3) in one. Our choice: the
-    /// lesser of the two counts. With the 40 ms of a client that waited for a second segment a buffer of 9 ms seemed to hold 43, and bursts of half of
-    /// that lost a third: on 60 paths that differ by some percent the worst had .59 of passing's throughput, and has .80 (docs/design/queue-bound.md).
+    /// Records a round trip. Our choice: the lesser of two successive round trips counts. A queue lengthens both, a
+    /// delayed ACK (RFC 9293, Section 3.8.6.3) only one. Without this rule a delayed ACK of 40 ms made a buffer of 9 ms
+    /// seem to hold 43 ms. Bursts half as long as that lost a third. On 60 paths that differ by a few percent, the
+    /// worst had .59 of passing's throughput; with the rule it has .80 (docs/design/queue-bound.md).
     pub(super) fn on_rtt(&mut self, now: Instant, rtt: Duration) {
         let rtt = rtt.min(core::mem::replace(&mut self.before, rtt));
         if rtt >= self.longest || now.saturating_since(self.longest_at) > LONGEST_WINDOW {
@@ -70,7 +72,7 @@ impl Backoff {
         }
     }
 
-    /// Something was lost while round trips took `rtt` and `outstanding` bytes were on their way.
+    /// Handles a loss while round trips took `rtt` and `outstanding` bytes were in flight.
     pub(super) fn on_loss(&mut self, now: Instant, rtt: Duration, rtt_min: Duration, outstanding: u64) {
         self.lost_at = Some(now);
         let full = rtt >= (rtt_min + self.longest) / 2 && rtt >= rtt_min + rtt_min / 2;
@@ -80,28 +82,29 @@ impl Backoff {
         }
     }
 
-    /// Round trips were long for another reason than a queue: the last overflow was none. Before a short buffer no queue told of it.
+    /// Forgets the last overflow if long round trips indicated it, because no queue made them long. No queue indicated
+    /// the overflow of a short buffer, so that one remains.
     pub(super) fn forget_queue(&mut self) {
         self.curve = self.curve.filter(|curve| curve.least > 0);
     }
 
-    /// The longest queue of late.
+    /// Returns the longest recent queueing delay.
     pub(super) fn longest_queue(&self, rtt_min: Duration) -> Duration {
         self.longest.saturating_sub(rtt_min)
     }
 
-    /// Something was lost of late.
+    /// True if a packet was lost recently.
     pub(super) fn lost_of_late(&self, now: Instant) -> bool {
         self.lost_at.is_some_and(|at| now.saturating_since(at) <= LONGEST_WINDOW)
     }
 
-    /// Half of the longest queue, if something was lost of late.
+    /// Returns half of the longest recent queueing delay, if a packet was lost recently.
     pub(super) fn half_full(&self, now: Instant, rtt_min: Duration) -> Option<Duration> {
         self.lost_of_late(now).then_some(self.longest.saturating_sub(rtt_min) / 2)
     }
 
-    /// A buffer that is too short to be seen overflowed with `outstanding` bytes on their way. Without a queue the path holds `path`: less
-    /// would leave it idle, and a buffer as short as this would be no help.
+    /// Handles the overflow of a buffer too short to show a queue, with `outstanding` bytes in flight. The path holds
+    /// `path` bytes without a queue. Fewer would leave it idle, and so short a buffer would not help.
     pub(super) fn overflow(&mut self, now: Instant, rtt: Duration, outstanding: u64, path: u64) {
         if self.curve.is_none_or(|curve| now.saturating_since(curve.since) >= rtt + rtt / 4) {
             self.begin(now, rtt, outstanding.max(path), path);
@@ -115,15 +118,16 @@ impl Backoff {
         self.curve = Some(Curve { w_max, k, since: now, reduced, rtt, least, grown: 0, grown_at: now });
     }
 
-    /// It is what a short buffer leaves: the queue says nothing of the link's rate.
+    /// True after the overflow of a short buffer: the queue tells nothing about the link's rate.
     pub(super) fn is_of_short_buffer(&self) -> bool {
         self.curve.is_some_and(|curve| curve.least > 0)
     }
 
-    /// Packets of the gateway's own senders wait, although a round trip of `rtt_min` met no queue: the link carries more than it did when a short buffer
-    /// overflowed. Our choice: the window grows by a sixteenth in each such round trip. The curve alone stands still for seconds around W_max: four
-    /// split downloads had a third of a link that had become three times as fast. A quarter in place of the sixteenth gave the same. Not for servers,
-    /// which send in bursts: before buffers of a tenth of the path each bit more overflows, and every loss costs them a round trip.
+    /// Grows the window while packets of the gateway's own senders wait, although a round trip of `rtt_min` met no
+    /// queue. The link then carries more than when a short buffer overflowed. Our choice: a sixteenth in each such
+    /// round trip; a quarter gave the same. The curve alone stands still for seconds around W_max: four split downloads
+    /// had a third of a link that had become three times as fast. Servers do not get this growth, because they send in
+    /// bursts. Before buffers of a tenth of the path each bit more overflows, and every loss costs them a round trip.
     pub(super) fn on_no_queue(&mut self, now: Instant, rtt_min: Duration) {
         let Some(curve) = self.curve.as_mut().filter(|curve| curve.least > 0) else { return };
         let window = curve.window(now);
@@ -133,7 +137,7 @@ impl Backoff {
         }
     }
 
-    /// What may be outstanding where the bound says `limit`.
+    /// Returns the bytes that may be outstanding where the bound allows `limit`.
     pub(super) fn apply(&mut self, now: Instant, limit: u64) -> u64 {
         let Some(curve) = self.curve else { return limit };
         let window = curve.window(now);
@@ -169,7 +173,7 @@ mod tests {
         let middle = backoff.apply(now + ms(2_000), LIMIT);
         assert!(middle > LIMIT / 10 * 8 && middle < LIMIT, "{middle}");
         assert_eq!(backoff.apply(now + ms(6_000), LIMIT), LIMIT);
-        // It has met the bound: nothing is left of it.
+        // The curve has met the bound and ended.
         assert_eq!(backoff.apply(now + ms(6_001), 2 * LIMIT), 2 * LIMIT);
     }
 

@@ -1,9 +1,9 @@
 //! Sharing the bottleneck with a flow that fills its queue.
 //!
-//! Who only bounds its own queue starves beside a sender that fills the whole of it. When round trips show a queue that is
-//! not ours, what is outstanding stops to shrink. Then half of it is taken away for a round trip, between two round trips of
-//! the whole: alone on the link that does not lower the rate, and the contest is over; else the rate follows, and from then
-//! on so does the bound the window of CUBIC (RFC 9438), slow start and losses included, as the queue's other user does. The
+//! A sender that bounds only its own queue starves beside one that fills the whole queue. When round trips show a queue
+//! that is not ours, the bytes in flight no longer shrink. A check then halves them for a round trip, between two round
+//! trips with the whole window. Alone on the link, we keep the rate, and the contest is over. Otherwise the rate falls
+//! too, and the bound follows CUBIC's window (RFC 9438), with slow start and losses, as the other sender does. The
 //! check is repeated as long as the contest lasts.
 
 use paceline_wire::{Duration, Instant, Rate};
@@ -15,10 +15,10 @@ use super::cubic::{self, W_EST_STEP};
 const CALM_ROUNDS: u32 = 2;
 /// The shortest time between two checks.
 const CHECK_MIN: Duration = Duration::from_secs(10);
-/// The longest time between two checks whether the other one is still there.
+/// The longest time between two checks for the other sender.
 const CHECK_MAX: Duration = Duration::from_secs(15);
 
-/// Far beyond any link's buffer.
+/// Limit of the window, far beyond any link's buffer.
 const WINDOW_MAX: u64 = 1 << 32;
 
 /// A check: half the window for a round trip, between two round trips of the whole.
@@ -27,12 +27,12 @@ enum Check {
     Due(Instant),
     /// Waits until half the window is outstanding.
     Lower,
-    /// Waits for the first packet sent since; `half` says with which window.
+    /// Waits for the first packet sent after `since`. `half`: it was sent with half the window.
     Return {
         since: Instant,
         half: bool,
     },
-    /// Measures the rate of a round trip that began then.
+    /// Measures the rate of a round trip that began at `since`.
     Measure {
         since: Instant,
         delivered: u64,
@@ -40,7 +40,7 @@ enum Check {
     },
 }
 
-/// A window that competes.
+/// A competing window.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Contest {
     window: u64,
@@ -57,28 +57,28 @@ pub(super) struct Contest {
     rtt_felt: Duration,
     check: Check,
     check_start: Instant,
-    /// The rate that a check compares with.
+    /// The rates before a check and with half the window.
     before: Rate,
     halved: Rate,
-    /// A check felt somebody.
+    /// A check has found another sender.
     confirmed: bool,
-    /// The last one did not.
+    /// The last check has not.
     doubt: bool,
     interval: Duration,
     /// As in slow start: from the confirmation until the queue is full or long.
     starting: bool,
-    /// A full queue has shown itself.
+    /// A loss has shown a full queue.
     lost: bool,
     round_start: Instant,
     round_delivered: u64,
     round_min: Duration,
-    /// Rounds since the window last changed at once.
+    /// Rounds since the last sudden change of the window.
     calm: u32,
     rate: Rate,
 }
 
 impl Contest {
-    /// Begins with `window`; `rate` and `rtt` are those of now.
+    /// Begins with `window` and the current `rate` and `rtt`.
     pub(super) fn new(now: Instant, window: u64, floor: u64, rate: Rate, rtt: Duration) -> Self {
         Contest {
             window,
@@ -108,7 +108,7 @@ impl Contest {
         }
     }
 
-    /// What may be outstanding.
+    /// Returns the bytes that may be outstanding.
     pub(super) fn limit(&self) -> u64 {
         let half = matches!(
             self.check,
@@ -117,7 +117,8 @@ impl Contest {
         if half { (self.window / 2).max(self.floor) } else { self.window }
     }
 
-    /// Something was lost: a full queue if round trips are nearer to the longest than to `rtt_min`, else the radio.
+    /// Handles a loss. The queue is full if round trips are nearer to the longest than to `rtt_min`; otherwise the loss
+    /// is the radio's.
     pub(super) fn on_loss(&mut self, now: Instant, rtt_min: Duration) {
         let full = self.rtt >= (rtt_min + self.rtt_max) / 2;
         if !full || !self.confirmed || now.saturating_since(self.reduced) < self.rtt + self.rtt / 4 {
@@ -138,7 +139,7 @@ impl Contest {
         }
     }
 
-    /// An acknowledgement; true when nobody else is there any more. A round trip up to `empty` says so, too.
+    /// Handles an acknowledgement. True if the other sender is gone, which a round trip up to `empty` shows too.
     pub(super) fn on_ack(&mut self, sample: &BoundSample, rtt: Duration, empty: Duration) -> bool {
         let &BoundSample { now, delivered, .. } = sample;
         self.rtt = rtt;
@@ -197,9 +198,10 @@ impl Contest {
         self.calm = if self.starting { 0 } else { self.calm + 1 };
     }
 
-    /// The whole window had `after`, after the check; true when nobody is there.
+    /// Ends a check. `after` is the rate with the whole window after it. True if there is no other sender.
     fn conclude(&mut self, now: Instant, after: Rate) -> bool {
-        // Half the window gets all of the rate when alone, half of it or little more with a small share.
+        // A sender alone keeps its rate with half the window. One with a small share keeps half of the rate or little
+        // more.
         let felt = self.halved < self.before.min(after).mul_ratio(17, 20);
         if felt {
             self.confirmed = true;
@@ -220,12 +222,12 @@ impl Contest {
 
     /// RFC 9438, Sections 4.2 to 4.5.
     fn grow(&mut self, now: Instant, delivered: u64) {
-        // Without a loss the queue may have no end, or be our own after all.
+        // Without a loss the queue may be unlimited, or our own after all.
         if !self.lost && self.rtt >= self.rtt_felt * 2 {
             self.starting = false;
             return;
         }
-        // More than is outstanding cannot be delivered; whoever says so shall not open the window.
+        // No more than the outstanding bytes can be delivered. A false report must not open the window.
         let delivered = delivered.min(self.window);
         if self.starting {
             self.window = (self.window + delivered).min(WINDOW_MAX);
@@ -275,7 +277,7 @@ mod tests {
         contest.on_ack(&sample, rtt, ms(100))
     }
 
-    /// A contest that has felt somebody: a full window was acknowledged in each round trip.
+    /// A contest that has found another sender. A full window was acknowledged in each round trip.
     fn confirmed(now: &mut Instant) -> Contest {
         let mut contest = start();
         while !contest.confirmed {

@@ -2,30 +2,31 @@
 
 use paceline_wire::Duration;
 
-/// The packet in which RFC 9438 counts, in bytes.
+/// Segment size in which RFC 9438 counts, in bytes.
 pub(super) const SEGMENT: u64 = 1_500;
 /// Growth of W_est in a round trip: alpha = 3 (1 - beta) / (1 + beta) segments with beta = 0.7 (Section 4.3).
 pub(super) const W_EST_STEP: u64 = SEGMENT * 53 / 100;
-/// Beyond this the cube would not fit, and no connection goes without a loss for so long.
+/// The largest time from K, in milliseconds: beyond it the cube overflows, and no connection goes that long without a
+/// loss.
 const DAY_MS: i64 = 86_400_000;
 
-/// beta = 0.7: what a window of `w_max` bytes is reduced to.
+/// Returns the window after a reduction from `w_max` bytes, with beta = 0.7.
 pub(super) fn reduced(w_max: u64) -> u64 {
     w_max / 10 * 7
 }
 
-/// W_max after a loss with `window`, when it was `last` before. Fast convergence (Section 4.7): who has lost ground gives way a
-/// little more, so that shares become even.
+/// Returns W_max after a loss with `window`; `last` is the previous W_max. Fast convergence (Section 4.7): a flow that
+/// has lost ground gives way a little more, so that shares become even.
 pub(super) fn w_max(window: u64, last: u64) -> u64 {
     if window < last { window / 20 * 17 } else { window }
 }
 
-/// K = cbrt((W_max - cwnd) / C) with C = 0.4 segments per cubed second: the time to `w_max` from `missing` bytes below it.
+/// K = cbrt((W_max - cwnd) / C) with C = 0.4 segments per cubed second: the time to `w_max` from `missing` bytes below.
 pub(super) fn k(missing: u64) -> Duration {
     Duration::from_millis(cube_root((missing / SEGMENT).saturating_mul(2_500_000_000)))
 }
 
-/// The window in bytes at `t` after the reduction; zero where the curve is below that.
+/// The window in bytes at `t` after the reduction; zero where the curve is negative.
 pub(super) fn window(w_max: u64, k: Duration, t: Duration) -> u64 {
     let d = (t.as_millis() as i64).saturating_sub(k.as_millis() as i64).clamp(-DAY_MS, DAY_MS);
     let cubic = i128::from(w_max) + i128::from(d).pow(3) * 4 * i128::from(SEGMENT) / 10_000_000_000;

@@ -1,8 +1,8 @@
-//! The rate of the link from what arrives, its forecast over one round trip, and how far off that forecast is.
+//! The link's rate as measured from arrivals, its forecast for one round trip, and the forecast's error.
 
 use paceline_wire::{Duration, Instant, Rate};
 
-/// Checkpoints kept; at sixteen a window they reach back two windows.
+/// Number of checkpoints kept: sixteen for each window, so two windows.
 const CHECKPOINTS: usize = 32;
 
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -22,23 +22,23 @@ pub struct DeliveryConfig {
     pub slow: Duration,
     /// Share of the slow average in the forecast, in percent.
     pub slow_percent: u64,
-    /// Time constant of the forecast's error; at first the mean is of what there is.
+    /// Time constant of the forecast's mean error. As long as less time was measured, the mean covers that.
     pub error: Duration,
 }
 
-/// Where the newest stretch begins of which the link's rate is known to be at least what arrived in it.
+/// Start of the newest stretch. The link carries at least what arrived in the stretch.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Stretch {
     at: Instant,
-    /// When the newest packet that had arrived by then had left.
+    /// Departure time of the newest packet that had arrived by then.
     sent: Instant,
     delivered: u64,
-    /// For a part of it the bound held packets of a sender that paces.
+    /// During part of it the bound held packets of a pacing sender.
     #[serde(default)]
     held: bool,
 }
 
-/// What has been delivered.
+/// The measured rate and its forecast.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Delivery {
     config: DeliveryConfig,
@@ -53,7 +53,7 @@ pub(super) struct Delivery {
     slow: Rate,
     forecast: Rate,
     error: Rate,
-    /// How much of the past is in it.
+    /// Time that the error covers, at most its time constant.
     #[serde(default)]
     judged: Duration,
     stretch: Stretch,
@@ -79,7 +79,7 @@ impl Delivery {
         }
     }
 
-    /// What the link is expected to carry in the next round trip; zero before the first estimate.
+    /// Returns the expected rate of the link in the next round trip; zero before the first estimate.
     pub(super) fn forecast(&self) -> Rate {
         self.forecast
     }
@@ -89,15 +89,15 @@ impl Delivery {
         self.error
     }
 
-    /// The path is longer than was thought. What arrived since was what the limit let on its way, not what the link carries; that is at least `rate`, as
-    /// before.
+    /// Raises the forecast to `rate` if that is more. On a path longer than assumed, the limit determined what arrived,
+    /// not the link. The link carries at least `rate`, as before.
     pub(super) fn resume(&mut self, rate: Rate) {
         if rate > self.forecast {
             (self.fast, self.slow, self.forecast) = (rate, rate, rate);
         }
     }
 
-    /// A whole round trip was longer than the forecast explains.
+    /// Lowers the slow average: a whole round trip was longer than the forecast explains.
     pub(super) fn too_high(&mut self) {
         if self.slow > self.fast {
             self.slow =
@@ -105,13 +105,14 @@ impl Delivery {
         }
     }
 
-    /// What arrived, the link can carry, whoever was the limit: a stretch of a round trip in which more did than was forecast raises the
-    /// forecast at once. Without it a sender that goes faster for single round trips only, to see whether it gets more (BBR), is never
-    /// followed. As in the delivery rate of draft-ietf-ccwg-bbr, Section 4.1.1, samples of a sender that was the limit count if they are
-    /// higher, and a stretch is as long as its packets took to leave or to be acknowledged, whichever is longer, so that late ACKs
-    /// make no rate. Our choice: an eighth more, half of BBR's gain; less is the chance of single ACKs. Where the bound held packets for a part
-    /// of the stretch half of that, as on a path of 64 ms and more the bound itself leaves no eighth: BBR, held at it by turns with its own
-    /// pacer, would go on probing there for ever, with neither the limit for long enough to be measured.
+    /// Raises the forecast at once if more arrived in a stretch of a round trip. The link can carry what arrived, even
+    /// if a server was the limit. Without this rule the forecast never follows BBR, which sends faster for single round
+    /// trips to see whether it gets more. As in the delivery rate of draft-ietf-ccwg-bbr, Section 4.1.1, samples of a
+    /// limiting sender count if they are higher. A stretch is as long as its packets took to leave or to be
+    /// acknowledged, whichever is longer, so late ACKs make no rate. Our choice: an eighth more, half of BBR's gain;
+    /// less is the chance of single ACKs. If the bound held packets during part of the stretch, a sixteenth is enough.
+    /// On a path of 64 ms or more the bound leaves no room for an eighth. BBR, held in turns by the bound and its own
+    /// pacer, would otherwise probe there forever. Neither limit would last long enough to be measured.
     pub(super) fn carried(&mut self, now: Instant, sent: Instant, rtt_min: Duration) {
         let (passed, round) = (now.saturating_since(self.stretch.at), rtt_min.max(self.config.window / 2));
         if passed < round {
@@ -128,12 +129,12 @@ impl Delivery {
         }
     }
 
-    /// Whether the bound held packets of a sender that paces.
+    /// Records whether the bound held packets of a pacing sender.
     pub(super) fn held(&mut self, held: bool) {
         self.stretch.held |= held;
     }
 
-    /// The servers were the limit: measure anew from `now`.
+    /// Measures anew from `now`.
     pub(super) fn restart(&mut self, now: Instant, delivered: u64) {
         self.delivered += delivered;
         self.last = now;
@@ -141,9 +142,9 @@ impl Delivery {
         self.mark(now);
     }
 
-    /// `delivered` bytes were reported at `now`; the last packet among them entered the link at `sent` and, without a queue,
-    /// takes `rtt_min` to be reported. `stalls`: a flow is alone, and something of it was lost of late, so that the link may be idle until that
-    /// is repaired.
+    /// Handles a report of `delivered` bytes at `now`. The last packet among them was sent `age` ago; without a queue
+    /// its report takes `rtt_min`. `stalls`: a single flow lost a packet recently, so the link may be idle until the
+    /// repair.
     pub(super) fn update(
         &mut self,
         now: Instant,
@@ -161,9 +162,9 @@ impl Delivery {
         }
         self.delivered += delivered;
         if let Some(age) = age {
-            // Without a queue it is reported at its sending time + rtt_min. The link was idle between the packet before it
-            // and its own transmission, which takes at least half of what the forecast says: that leaves room for a
-            // link that became twice as fast.
+            // Without a queue the report comes `rtt_min` after departure. The link was idle from the previous report
+            // until then, less the packet's own transmission. That counts with half of the time that the forecast
+            // predicts, which leaves room for a link that became twice as fast.
             let unqueued = now - age + rtt_min;
             let own = match self.forecast {
                 Rate::ZERO => Duration::ZERO,
@@ -189,14 +190,15 @@ impl Delivery {
         }
         let idle = self.idle - start.idle;
         if (self.forecast.is_zero() || stalls) && idle > elapsed / 2 {
-            // A link that was idle for most of the time has not shown its rate. A burst of slow start queues on any link: held to twice that, a
-            // server takes the wait for a full link and leaves slow start (RFC 9406) at a fraction of the rate. And while a lost burst is
-            // repaired, hardly anything leaves: by what arrived then a steady link of 80 Mbit/s seemed to have half of that. Our choice: only
-            // then. On a path that became longer the rate stayed too high, and packets waited for 109 ms in place of 80; and mixed traffic had
-            // .4 % less where it held for several flows.
+            // A link that was idle for most of the time has not shown its rate. A burst of slow start queues on any
+            // link. If twice the burst's rate is the limit, a server takes the wait for a full link. It then leaves
+            // slow start (RFC 9406) at a fraction of the rate. While a lost burst is repaired, hardly any packet
+            // leaves: a steady link of 80 Mbit/s then seemed to have half of that. Our choice: only in these two cases.
+            // When the rule held without losses, the rate stayed too high on a path that became longer. Packets then
+            // waited for 109 ms in place of 80. When it held for several flows, mixed traffic had .4 % less.
             return;
         }
-        // At most twice what was delivered: doubling in a window, as in slow start.
+        // At most twice the delivered bytes: the rate may double in a window, as in slow start.
         let busy = elapsed.saturating_sub(idle).max(elapsed / 2);
         self.fast = Rate::from_bytes_in(self.delivered.saturating_sub(start.delivered), busy);
         self.slow =
@@ -207,14 +209,14 @@ impl Delivery {
         self.forecast = Rate::from_bytes_per_sec(sum / 100);
     }
 
-    /// Compares the last round trip with what had been forecast for it.
+    /// Compares the rate of the last round trip with its forecast.
     fn judge(&mut self, now: Instant, rtt_min: Duration) {
         let Some(then) = self.before(rtt_min) else { return };
         let elapsed = now.saturating_since(then.at);
         if then.forecast.is_zero() || elapsed < rtt_min {
             return;
         }
-        // While the link was idle for want of data it carried nothing, but could have.
+        // An idle link could have carried data, so idle time does not count.
         let busy = elapsed.saturating_sub(self.idle - then.idle).max(elapsed / 2);
         let carried = Rate::from_bytes_in(self.delivered.saturating_sub(then.delivered), busy);
         let off = carried.as_bytes_per_sec().abs_diff(then.forecast.as_bytes_per_sec());
@@ -244,7 +246,7 @@ impl Delivery {
     }
 }
 
-/// First-order low pass that bears uneven gaps.
+/// First-order low-pass filter for uneven gaps.
 fn ewma(old: Rate, new: Rate, gap: Duration, constant: Duration) -> Rate {
     let (old, new) = (old.as_bytes_per_sec(), new.as_bytes_per_sec());
     let total = (gap + constant).as_nanos();
@@ -259,7 +261,8 @@ mod tests {
     const PACKET: u64 = 1_500;
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Packets arrive at the pace of 20 Mbit/s in the first `busy_ms` of each round trip, after so long a queue.
+    /// Packets arrive at the pace of 20 Mbit/s in the first `busy_ms` of each round trip, after a queueing delay of
+    /// `queue`.
     fn send(delivery: &mut Delivery, from_ms: u64, to_ms: u64, busy_ms: u64, queue: Duration) {
         let interval = Rate::from_mbps(20.0).time_for(PACKET);
         let mut now = Instant::ZERO + Duration::from_millis(from_ms);

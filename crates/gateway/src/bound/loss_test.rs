@@ -1,52 +1,56 @@
-//! Whose losses are they: those of a buffer that overflows, or the radio's?
+//! Finds whether an overflowing buffer or the radio loses packets.
 //!
-//! A long queue answers that by itself (`backoff`). A short buffer overflows with hardly any queue, and then it takes a test: what may be
-//! outstanding goes down to what the path holds without a queue. A buffer loses nothing any more, and who sends gives way to it
-//! (RFC 2914, Section 6); a radio link loses as before, and the bound goes on as before.
+//! A long queue shows a buffer by itself (`backoff`). A short buffer overflows with hardly any queue, which takes a
+//! test: the outstanding bytes go down to what the path holds without a queue. If losses stop, a buffer made them, and
+//! the sender gives way to it (RFC 2914, Section 6). If they go on, the radio made them, and the bound stays as before.
 
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::cubic::SEGMENT;
 
-/// Losses below a fiftieth are no more than what a sender makes at a full buffer by itself (draft-ietf-ccwg-bbr, BBR.LossThresh).
+/// A smaller share is no more than a sender itself loses at a full buffer (draft-ietf-ccwg-bbr, BBR.LossThresh).
 const SHARE_MIN: u64 = 50;
-/// So many lost packets, or so many packets in all, make a share.
+/// Number of bytes lost, or of bytes in all, after which the share of losses is judged.
 const LOST_MIN: u64 = 8 * SEGMENT;
 const SEEN_MAX: u64 = 400 * SEGMENT;
-/// Our choice: a test lasts until so many should have been lost by that share. With eight, a radio link of 1 % was taken for a buffer in the
-/// tests. Losses in bursts are fewer events: see [`AGAIN_ROUNDS`].
+/// Our choice: a test lasts until this many bytes should have been lost at the earlier share. With eight packets, a
+/// radio link of 1 % was taken for a buffer in the tests. Losses in bursts are fewer events: see [`AGAIN_ROUNDS`].
 const EXPECTED: u64 = 16 * SEGMENT;
-/// Our choice: a tenth may be lost by a policer with an empty queue, or by a buffer so short that nothing is known of the link's rate; by the
-/// radio seldom.
+/// Our choice: a tenth may be lost by a policer without a queue, or by a buffer so short that the link's rate is
+/// unknown. The radio seldom loses a tenth.
 const SHARE_EMPTY: u64 = 10;
-/// Our choice: so many round trips after its first loss a sender has left slow start, of whose last round any buffer drops half.
+/// Our choice: number of round trips from a sender's first loss until it has left slow start. Any buffer drops half of
+/// slow start's last round.
 const SLOW_START_ENDS: u64 = 8;
-/// The radio loses again: a quarter of the share that was lost before.
+/// The radio is the cause if a test loses at least a quarter of the earlier share.
 const LOST_AGAIN: u64 = 4;
-/// Our choice: as long as BBR keeps its shortest round trip, the answer holds; the same answer again holds for twice as long, and then for four times.
+/// Our choice: an answer holds as long as BBR keeps its shortest round trip. The same answer again holds twice as long,
+/// then four times.
 const HOLDS: Duration = Duration::from_secs(10);
-/// A first buffer has time to be overflowed no more.
+/// How long a first finding of a buffer holds: time to stop overflowing it.
 const HOLDS_ONCE: Duration = Duration::from_secs(2);
-/// Our choice: long enough for a server to have its rate again after it first heard of losses. On a short path 16 of its round trips are enough.
+/// Our choice: time for a server to regain its rate after it first learnt of losses. On a short path 16 of its round
+/// trips are enough.
 const REVIEW_EVERY: Duration = Duration::from_secs(5);
 const REVIEW_LEAST: Duration = Duration::from_millis(1_500);
-/// Our choice: a second test lasts for so many round trips. Bursts on the radio made the share that was lost before, so the next one is rarely in
-/// as short a test as that share asks for. With 12 they were taken for a buffer more often, with 24 BBR was held for too long.
+/// Our choice: number of round trips of a second test. Bursts on the radio make a high share of losses. A test by that
+/// share is short, and the next burst is rarely in it. With 12 bursts were taken for a buffer more often, with 24 BBR
+/// was held for too long.
 const AGAIN_ROUNDS: u64 = 16;
-/// Our choice: buffers stay as they are, and each test before one makes it overflow again.
+/// Our choice: a buffer found twice does not change soon, and each test makes it overflow again.
 const HOLDS_BUFFER: Duration = Duration::from_secs(60);
 
-/// The best rate of ten round trips counts, as BBR's (draft-ietf-ccwg-bbr, BBR.MaxBwFilterLen, in its cycles of eight): the newest is that of
-/// the limit itself.
+/// The best rate of ten round trips counts, as in BBR (draft-ietf-ccwg-bbr, BBR.MaxBwFilterLen, in its cycles of
+/// eight). The newest rate is only what the limit allows.
 const SPAN: u32 = 10;
 
-/// What became of some bytes.
+/// What became of a number of bytes.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Tally {
     delivered: u64,
-    /// While packets waited before the link.
+    /// Lost while packets waited before the link.
     lost: u64,
-    /// While none did.
+    /// Lost while none waited.
     lost_empty: u64,
 }
 
@@ -55,15 +59,16 @@ impl Tally {
         self.delivered + self.lost + self.lost_empty
     }
 
-    /// So much was lost that it is to be found out by what.
+    /// True if so much was lost that a test must find the cause.
     fn is_odd(self, rate_known: bool) -> bool {
         let lost =
             if self.lost_empty * SHARE_EMPTY >= self.all() { self.lost + self.lost_empty } else { self.lost };
         lost * if rate_known { SHARE_MIN } else { SHARE_EMPTY } >= self.all()
     }
 
-    /// Our choice: a tenth is lost, and twice what was lost before a test, so its answer says nothing of this. Without this a buffer that was taken
-    /// for a radio's losses once was overfilled for ten seconds, and a third of what was sent was lost.
+    /// Our choice: true if a tenth is lost, and twice the share before the last test, whose answer then holds no more.
+    /// Without this, a buffer once taken for radio losses was overfilled for ten seconds, and a third of the packets
+    /// was lost.
     fn is_worse_than(self, tested: Tally) -> bool {
         let lost = |tally: Tally| tally.lost + tally.lost_empty;
         lost(self) * SHARE_EMPTY >= self.all() && lost(self) * tested.all() >= 2 * lost(tested) * self.all()
@@ -74,9 +79,9 @@ impl Tally {
 enum Phase {
     #[default]
     Watch,
-    /// Waits until the rate grows no more, and no more is outstanding than the path holds.
+    /// Waits until the rate no longer grows and the path holds what is outstanding.
     Lower,
-    /// Counts what becomes of packets sent since.
+    /// Counts the fate of packets sent since.
     Listen { since: Instant, tally: Tally },
 }
 
@@ -90,24 +95,24 @@ enum Cause {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossSample {
     pub(super) now: Instant,
-    /// When what it reports had left.
+    /// Departure time of the newest reported packet.
     pub(super) sent: Instant,
     pub(super) delivered: u64,
     pub(super) lost: u64,
-    /// A sender of the gateway's own takes it for lost, as it does much at the end of its slow start.
+    /// The gateway's own sender declared the loss, as it often does at the end of slow start.
     pub(super) untimed: bool,
-    /// When the first of it had left.
+    /// Departure time of the first lost packet.
     pub(super) lost_sent: Instant,
     /// The bound was the limit.
     pub(super) limited: bool,
-    /// It is lower than without overflows and tests.
+    /// Overflows or tests lower the bound.
     pub(super) lowered: bool,
     /// There is an estimate of the link's rate.
     pub(super) rate_known: bool,
     pub(super) outstanding: u64,
     /// Flows that share the link.
     pub(super) flows: u32,
-    /// They pass if the buffer is short: the gateway is not their sender.
+    /// The flows pass if the buffer is short: the gateway is not their sender.
     pub(super) may_pass: bool,
     /// What the path holds without a queue.
     pub(super) path: u64,
@@ -118,74 +123,75 @@ pub(super) struct LossSample {
     pub(super) rtt_min: Duration,
 }
 
-/// Finds out what loses packets.
+/// Finds the cause of losses.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct LossTest {
     phase: Phase,
-    /// Since the last time that it made a share.
+    /// Bytes since a share was last judged.
     tally: Tally,
-    /// The first loss that a sender of the gateway's own found.
+    /// Time of the first loss that the gateway's own sender found.
     #[serde(default)]
     first_lost: Option<Instant>,
-    /// The most that was outstanding since.
+    /// Most bytes outstanding since then.
     outstanding_max: u64,
-    /// What was lost before the test, of so many bytes.
+    /// The share before the test.
     before: Tally,
-    /// What was found last, when, and for how long that holds.
+    /// The last cause found, when it was found, and how long it holds.
     found: Option<(Cause, Instant)>,
     holds: Duration,
-    /// What arrived since a time after that, how much of it found no queue, and the rate before.
+    /// Start of the review and bytes delivered since; those that met no queue; the rate before.
     #[serde(default)]
     since: (Instant, u64),
     #[serde(default)]
     unqueued: u64,
     #[serde(default)]
     rate_before: Rate,
-    /// For so long the bound allowed all that it ever does, and nothing was lost.
+    /// How long the bound was the limit, not lowered, without a loss.
     #[serde(default)]
     held: Duration,
     #[serde(default)]
     heard: Instant,
-    /// How often in a row.
+    /// How often in a row the same cause was found.
     #[serde(default)]
     times: u32,
-    /// None before the first report.
+    /// Start of the round; `None` before the first report.
     round_start: Option<Instant>,
-    /// When what arrived at its beginning had left.
+    /// Departure time of the packet that arrived at its start.
     round_sent: Instant,
     round_delivered: u64,
-    /// Rounds of this span, and the best rate in it and in the one before.
+    /// Rounds of this span, and the best rates of this span and the previous one.
     rounds: u32,
     best: [Rate; 2],
-    /// The rate when it last grew by a quarter, and rounds since then (draft-ietf-ccwg-bbr, Section 4.3.1.2).
+    /// The rate when it last grew by a quarter, and rounds since (draft-ietf-ccwg-bbr, Section 4.3.1.2).
     #[serde(default)]
     full_bw: Rate,
     #[serde(default)]
     full_bw_count: u32,
-    /// The best rate since this round of the sender began.
+    /// Start of the sender's round, and the best rate since.
     #[serde(default)]
     sender_round: (Instant, Rate),
 }
 
 impl LossTest {
-    /// The best rate of late.
+    /// Returns the best recent rate.
     pub(super) fn rate(&self) -> Rate {
         self.best[0].max(self.best[1])
     }
 
-    /// The rate still grows as in slow start: in the last three rounds by a quarter.
+    /// True if the rate still grows as in slow start: by a quarter within the last three rounds.
     pub(super) fn grows(&self) -> bool {
         self.full_bw_count < 3
     }
 
-    /// A test lets what is outstanding of so many flows grow as slow start does. Our choice: where the rate grew in the last round or the one before, and of a single
-    /// flow: the slow start of four lost half as much again in front of 15 KB, and with a round more twice as much.
+    /// True if a test lets the outstanding bytes grow as in slow start. Our choice: only for a single flow, and only if
+    /// its rate grew within two rounds. With four flows slow start lost half more before 15 KB, and with three rounds
+    /// twice as much.
     pub(super) fn lets_grow(&self, flows: u32) -> bool {
         self.full_bw_count < 2 && flows < 2
     }
 
-    /// A buffer was found twice in a row, not so long ago that it is to be found out anew. By chance a radio link, too, seems to be one now
-    /// and then, above all if it loses in bursts.
+    /// True if a buffer was found twice in a row and the answer still holds. By chance a radio link sometimes looks
+    /// like a buffer, above all if it loses in bursts.
     pub(super) fn is_buffer(&self, now: Instant) -> bool {
         let found = self
             .found
@@ -193,12 +199,12 @@ impl LossTest {
         found && self.times >= 2
     }
 
-    /// A test lasts; no more may be outstanding than the path holds without a queue.
+    /// True during a test: no more may be outstanding than the path holds without a queue.
     pub(super) fn is_under_way(&self) -> bool {
         !matches!(self.phase, Phase::Watch)
     }
 
-    /// What was outstanding when a buffer overflowed, if one has.
+    /// Handles a report. Returns the bytes that were outstanding when a buffer overflowed, if one did.
     pub(super) fn on_report(&mut self, sample: &LossSample) -> Option<u64> {
         self.measure(sample);
         let empty = sample.rtt <= sample.rtt_min + sample.rtt_min / 16;
@@ -219,7 +225,7 @@ impl LossTest {
             }
             Phase::Lower => {
                 if sample.outstanding <= sample.path && !grows {
-                    // For two round trips more, losses of before are found, and their room makes bursts.
+                    // For two more round trips earlier losses are found, and the room that they free makes bursts.
                     let since = sample.now + sample.rtt_min * 2;
                     self.phase = Phase::Listen { since, tally: Tally::default() };
                 }
@@ -236,8 +242,9 @@ impl LossTest {
         None
     }
 
-    /// Flows that pass through before a short buffer have what they had. If they have much less, and leave the link idle, the radio lost their
-    /// packets after all: where it does, a server that hears of it gives up most of its rate. A link that fades has a queue.
+    /// Reviews the answer while flows pass before a short buffer: they should keep their rate. If they have much less
+    /// and leave the link idle, the radio lost the packets after all. A server that learns of such losses gives up most
+    /// of its rate. A link that fades has a queue.
     fn review(&mut self, sample: &LossSample, empty: bool) {
         let (from, delivered) = self.since;
         self.since.1 += sample.delivered;
@@ -255,8 +262,8 @@ impl LossTest {
         }
     }
 
-    /// A short buffer overflows whenever the bound allows all that it ever does. Where that holds for long without a loss, what was lost before
-    /// was something else's: a standstill loses all that is on its way.
+    /// Forgets a buffer that was not found again. A short buffer overflows whenever the full bound is used. If that
+    /// goes on for long without a loss, the losses had another cause: a standstill loses everything in flight.
     fn hold(&mut self, sample: &LossSample) {
         let passed = sample.now.saturating_since(self.heard);
         self.heard = sample.now;
@@ -268,7 +275,7 @@ impl LossTest {
         }
     }
 
-    /// The rate at which data arrived, in rounds: a round ends when what left after its beginning arrives.
+    /// Measures the delivery rate in rounds. A round ends when a packet arrives that was sent after its start.
     fn measure(&mut self, sample: &LossSample) {
         let start = *self.round_start.get_or_insert_with(|| {
             self.round_sent = sample.sent;
@@ -281,7 +288,7 @@ impl LossTest {
                 (self.rounds, self.best) = (0, [Rate::ZERO, self.best[0]]);
             }
             self.rounds += 1;
-            // ACKs that come in clumps make no rate (draft-ietf-ccwg-bbr, Section 4.1.1).
+            // Clumped ACKs make no rate (draft-ietf-ccwg-bbr, Section 4.1.1).
             let elapsed = elapsed.max(sample.sent.saturating_since(self.round_sent));
             let rate = Rate::from_bytes_in(self.round_delivered, elapsed);
             self.best[0] = self.best[0].max(rate);
@@ -290,8 +297,8 @@ impl LossTest {
         }
     }
 
-    /// A round of the link had this rate. Slow start grows once in a round of the sender, which may be many of the link. Unlike BBR's, the start may
-    /// come again, after a hand-over or a break.
+    /// Records the rate of a round of the link. Slow start grows once per round of the sender, which may be many of the
+    /// link. Unlike in BBR, the start may come again, after a hand-over or a break.
     fn note_growth(&mut self, sample: &LossSample, rate: Rate) {
         let (since, best) = self.sender_round;
         let rate = best.max(rate);
@@ -332,8 +339,9 @@ impl LossTest {
         None
     }
 
-    /// `tally` is what became of what left during the test, since a time. As many packets as should have lost [`EXPECTED`] by the share of before
-    /// tell. A single flow of a server that seems to have a buffer for the second time is to pass: it is asked for longer, and what is lost then is the radio's.
+    /// Ends a test when [`EXPECTED`] bytes should have been lost at the earlier share. `tally` counts packets sent
+    /// after `since`. A second finding of a buffer lets a server's single flow pass. So that test lasts longer, and any
+    /// loss in it is the radio's.
     fn conclude(&mut self, sample: &LossSample, since: Instant, tally: Tally) -> Option<u64> {
         let now = sample.now;
         let again = matches!(self.found, Some((Cause::Buffer, _))) && sample.may_pass && sample.flows < 2;
@@ -341,7 +349,8 @@ impl LossTest {
             return None;
         }
         let before = self.before.lost + self.before.lost_empty;
-        // A link that varies overflows a short buffer with what it holds on average, too: what loses so much is no radio.
+        // On a varying link the path's average content already overflows a short buffer. A radio does not lose this
+        // much.
         let much = tally.lost * SHARE_EMPTY >= tally.all();
         let as_before = tally.lost * LOST_AGAIN * self.before.all() >= before * tally.all();
         let radio = !much && (as_before || again && tally.lost > 0);

@@ -1,21 +1,22 @@
-//! A policer on the link: a token bucket that drops what comes faster than its rate, whatever is on its way.
+//! Detects a policer: a token bucket that drops packets above its rate, however few bytes are in flight.
 //!
-//! Such losses go on when less is outstanding, so that the loss test takes them for the radio's, and no queue tells of the rate. The first BBR
-//! has an answer, its long-term bandwidth (Flach et al., An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016): where a fifth is lost in two
-//! intervals in a row, and as much arrives in both, that is the rate of a policer. After a while it is asked again. Intervals and shares are
-//! those of the first BBR. Our choices: the lesser of the two rates holds, and intervals go on while it does; and only losses without a queue are told
-//! (`bound.rs`), since with those of full buffers mixed traffic had .6 % less (drawn points with a policer: docs/design/queue-bound.md).
+//! Its losses go on when less is outstanding, so the loss test takes them for the radio's. No queue shows its rate. The
+//! first BBR has a rule for this, its long-term bandwidth (Flach et al., An Internet-Wide Analysis of Traffic Policing,
+//! SIGCOMM 2016). If a fifth is lost in two successive intervals, and as much arrives in both, that is a policer's
+//! rate. After a while it is tested again. Intervals and shares are those of the first BBR. Our choices: the lesser of
+//! the two rates holds, and intervals go on while it does. Only losses without a queue count (`bound.rs`): with those
+//! of full buffers mixed traffic had .6 % less. docs/design/queue-bound.md has drawn points with a policer.
 
 use paceline_wire::{Duration, Instant, Rate};
 
-/// An interval is four round trips at least.
+/// Least length of an interval, in round trips.
 const ROUNDS: u64 = 4;
-/// It ends with a loss. Without one it is given up after four times as many.
+/// An interval ends with a loss. Without one it is given up after this many round trips.
 const ROUNDS_MAX: u64 = 16;
 /// Round trips for which a rate holds.
 const HOLDS_ROUNDS: u64 = 48;
 
-/// What tells of a policer.
+/// Detector of a policer.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Policed {
     /// When the interval under way began.
@@ -30,7 +31,7 @@ pub(super) struct Policed {
 }
 
 impl Policed {
-    /// So many bytes arrived, and so many were found lost.
+    /// Records bytes that arrived and bytes that were found lost.
     pub(super) fn on_report(&mut self, now: Instant, delivered: u64, lost: u64, rtt: Duration) {
         self.rate = self.rate.filter(|(_, until)| now < *until);
         let Some(since) = self.since else {
@@ -60,12 +61,12 @@ impl Policed {
         (self.since, self.delivered, self.lost, self.before) = (since, 0, 0, before);
     }
 
-    /// The rate of the policer, while one is known.
+    /// Returns the policer's rate while it is known.
     pub(super) fn rate(&self) -> Option<Rate> {
         self.rate.map(|(rate, _)| rate)
     }
 
-    /// A link's rate: a policer lets no more pass.
+    /// Returns the link's `rate`, at most the policer's.
     pub(super) fn cap(&self, rate: Rate) -> Rate {
         self.rate().map_or(rate, |most| rate.min(most))
     }
@@ -78,7 +79,8 @@ mod tests {
     const RTT: Duration = Duration::from_millis(50);
     const MBIT: u64 = 125_000;
 
-    /// What is known after `rounds` round trips in each of which so many bytes of a second's rate arrive, and `lost` percent of what left does not.
+    /// Returns the policer's rate found after `rounds` round trips. In each, bytes arrive at `mbit` Mbit/s, and `lost`
+    /// percent of the sent bytes are lost.
     fn after(
         policed: &mut Policed,
         from: u64,

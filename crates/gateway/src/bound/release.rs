@@ -1,50 +1,55 @@
-//! Whether round trips are long for another reason than a queue.
+//! Finds whether round trips are long for another reason than a queue.
 //!
-//! A radio scheduler holds packets for now more, now less, so that round trips under load are longer than the shortest, and no queue is the
-//! reason. A bound by the shortest is less than the path holds then; the rate follows the bound, the bound follows the rate, and both
-//! go down together. Round trips alone cannot tell that from a queue, but a queue grows when more is sent, and the rate does not. So, where
-//! they are longer than the target explains, the bound is released for a try to what the longest of them need. It stays released
-//! if the rate has grown and they have not. Now and then half of that is tried: a queue is shorter then, and what a scheduler holds is not.
+//! A radio scheduler holds packets for varying times. Under load round trips are then longer than the shortest without
+//! any queue. A bound by the shortest is less than the path holds: the rate and the bound pull each other down. Round
+//! trips alone cannot distinguish that from a queue. But when more is sent, a queue grows and the rate does not. So if
+//! round trips are longer than the target explains, the bound is released for a try to what the longest need. It stays
+//! released if the rate grew and they did not. From time to time half of it is tried, which shortens a queue but not a
+//! scheduler's delay.
 
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::UNNOTICED;
 
-/// Our choice: so many long round trips in a row before a try; one in which packets waited at each report counts twice. With two of any kind a
-/// link that fell from 20 to 5 Mbit/s had 70 ms of queue a second later, now less than 60.
+/// Our choice: number of long rounds in a row before a try. A round in which packets waited at each report counts
+/// twice. With two rounds of any kind a link that fell from 20 to 5 Mbit/s had 70 ms of queue a second later. It now
+/// has less than 60.
 const LONG_ROUNDS: u32 = 4;
-/// Our choice: within so many rounds a try has shown that no queue was the reason: the rate has grown by an eighth. Half as many gave the same.
+/// Our choice: within this many rounds a try must raise the rate by an eighth, which shows that no queue was the
+/// reason. Half as many gave the same.
 const TRY_ROUNDS: u32 = 16;
-/// Our choice: as long as the shortest round trip is kept. The radio may be another one by then. At first the bound came back whole: BBR over 104 Mbit/s with
-/// jitter of 37 ms fell from 98 to 4 Mbit/s. A check costs two round trips of half the rate, where the server uses all.
+/// Our choice: time between checks, as long as the shortest round trip is kept. The radio may have changed by then. A
+/// check costs a server two round trips of half the rate. When the whole bound came back instead, BBR over 104 Mbit/s
+/// with jitter of 37 ms fell from 98 to 4 Mbit/s.
 const RELEASED: Duration = Duration::from_secs(10);
-/// Our choice: after a try that found a queue the next one waits for so long, and each time for twice as long.
+/// Our choice: wait after a try that failed, doubled each time.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What one acknowledgement says.
+/// Report of one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {
     pub(super) now: Instant,
-    /// When what it reports had left.
+    /// Departure time of the newest reported packet.
     pub(super) sent: Instant,
     pub(super) rtt: Duration,
     pub(super) rtt_min: Duration,
-    /// The shortest round trip of the last moments: a queue that stands is in all of them (RFC 8289, Section 3).
+    /// Shortest recent round trip: a standing queue is in all of them (RFC 8289, Section 3).
     pub(super) recent: Duration,
-    /// The queue that a steady link has.
+    /// Queueing delay of a steady link.
     pub(super) target: Duration,
-    /// Packets waited because of the bound. Where they do at less than half of the reports, the supply is uneven, and what then comes at once
-    /// queues. Our choice of half: where jitter lets ACKs come in clumps, all that waits leaves at the first ACK of one. With all in place of
-    /// half 61 drawn downloads over radio jitter had .972 of what they have without a gateway, now .997, and 34 in place of 37 ms of wait.
+    /// Packets waited because of the bound. If they do at less than half of the reports, the supply is uneven, and
+    /// bursts queue. Our choice of half: if jitter clumps ACKs, all waiting packets leave at the first ACK of a clump.
+    /// With all in place of half, 61 drawn downloads over radio jitter had .972 of their throughput without a gateway
+    /// and 37 ms of wait. With half they have .997 and 34 ms.
     pub(super) limited: bool,
     /// No more than the bound is outstanding.
     pub(super) held: bool,
-    /// What the link is expected to carry.
+    /// Expected rate of the link.
     pub(super) forecast: Rate,
 }
 
-/// The round trips of one round: from a time on until what left then is reported.
+/// The round trips of one round. It ends when a packet sent after its start is reported.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Round {
     since: Instant,
@@ -62,18 +67,18 @@ impl Round {
     }
 }
 
-/// The bound is released.
+/// A released bound.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Free {
     #[serde(default)]
     since: Instant,
-    /// The longest round trip that is no queue's.
+    /// Longest round trip that is no queue's.
     longest: Duration,
-    /// What was expected of the link before.
+    /// Expected rate of the link before the release.
     #[serde(default)]
     forecast: Rate,
     rounds: u32,
-    /// A check lasts: rounds of it so far, and the mean round trip before it.
+    /// Rounds of the current check, and the mean round trip before it.
     #[serde(default)]
     check: Option<(u32, Duration)>,
 }
@@ -82,7 +87,7 @@ struct Free {
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Release {
     round: Round,
-    /// Long rounds in a row, and the sum of the longest round trip of each.
+    /// Long rounds in a row, and the sum of their longest round trips, both weighted.
     long: (u32, Duration),
     free: Option<Free>,
     wait: Duration,
@@ -106,22 +111,22 @@ impl Default for Release {
 }
 
 impl Release {
-    /// While it is released: round trips up to this are no queue's.
+    /// While the bound is released: round trips up to this are no queue's.
     pub(super) fn longest(&self) -> Option<Duration> {
         self.free.map(|free| free.longest)
     }
 
-    /// Half of what it allows is enough for a moment: the round trips of that say whether a queue has come to stand.
+    /// True during a check, which allows half: its round trips show whether a queue stands.
     pub(super) fn is_checked(&self) -> bool {
         self.free.is_some_and(|free| free.check.is_some())
     }
 
-    /// True for packets whose rate says what a check allowed.
+    /// True for packets whose rate is what a check allowed.
     pub(super) fn in_check(&self, sent: Instant) -> bool {
         self.is_checked() || sent < self.checked
     }
 
-    /// A round trip was measured.
+    /// Handles a measured round trip.
     pub(super) fn on_rtt(&mut self, sample: &RoundTrip) {
         let round = &mut self.round;
         round.sum += sample.rtt;
@@ -139,14 +144,14 @@ impl Release {
         }
     }
 
-    /// A round has ended for which the bound was released.
+    /// Judges a round of the released bound.
     fn judge(&mut self, sample: &RoundTrip, round: &Round, mut free: Free) {
         free.rounds += 1;
         let mean = round.sum / round.samples;
         let is_vain = free.rounds == TRY_ROUNDS && sample.forecast < free.forecast.mul_ratio(9, 8);
         let mut is_queue = round.longest > with_room(free.longest, sample.target);
         match free.check {
-            // The first round of a check is that of what had left before.
+            // The first round of a check measures packets sent before it.
             Some((0, before)) => free.check = Some((1, before)),
             Some((_, before)) => {
                 is_queue |= mean + before.saturating_sub(sample.rtt_min) / 2 < before;
@@ -166,12 +171,13 @@ impl Release {
         }
     }
 
-    /// A round has ended for which the bound held.
+    /// Judges a round in which the bound was in force.
     fn watch(&mut self, sample: &RoundTrip, round: &Round) {
         let mean = round.sum / round.samples;
         let weight = if round.held { (round.limited * 2 / round.samples).min(2) as u32 } else { 0 };
-        // Our choice: half a target more than the bound aims at, and an eighth of the shortest round trip. With two targets and the eighth, jitter of
-        // 18 ms over 33 ms, which took a quarter of a BBR flow's rate, was never looked at.
+        // Our choice: a round is long half a target above what the bound aims at, and an eighth above the shortest
+        // round trip. With two targets and the eighth, jitter of 18 ms over 33 ms was never examined. It took a quarter
+        // of a BBR flow's rate.
         let least = sample.rtt_min + (sample.rtt_min / 8).max(sample.target * 3 / 2);
         let long = mean > least && mean <= sample.rtt_min + UNNOTICED;
         if weight == 0 || !long || sample.recent > sample.rtt_min + sample.rtt_min / 8 + sample.target {
@@ -181,7 +187,7 @@ impl Release {
         self.long = (self.long.0 + weight, self.long.1 + round.longest * u64::from(weight));
         if self.long.0 >= LONG_ROUNDS && sample.now.saturating_since(self.since) >= self.wait {
             let longest = with_room(self.long.1 / u64::from(self.long.0), sample.target);
-            // A hand-over's queue made single round trips of 200 ms. No try may ask for more than what nobody notices.
+            // A hand-over's queue made single round trips of 200 ms. No try may add more wait than users do not notice.
             let longest = longest.min(sample.rtt_min + UNNOTICED);
             self.free =
                 Some(Free { since: sample.now, longest, forecast: sample.forecast, rounds: 0, check: None });
@@ -190,7 +196,7 @@ impl Release {
     }
 }
 
-/// An eighth longer, and by no less than the queue of a steady link.
+/// Adds an eighth, and at least the queueing delay of a steady link.
 fn with_room(rtt: Duration, target: Duration) -> Duration {
     rtt + (rtt / 8).max(target)
 }
@@ -199,8 +205,8 @@ fn with_room(rtt: Duration, target: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// A packet each millisecond for so long; `rtt_ms` says its round trip by the time and by how the bound is, and `gain` how much
-    /// more the link carries when it is released, in percent. Returns for how many packets it was.
+    /// Sends a packet each millisecond for `ms`; `rtt_ms` gives its round trip by the time and the bound's state. The
+    /// released link carries `gain` percent more. Returns the number of packets with the bound released.
     fn run(ms: u64, recent_ms: u64, gain: u64, rtt_ms: impl Fn(u64, &Release) -> u64) -> u64 {
         let (mut release, mut released) = (Release::default(), 0);
         for at in 1_000..1_000 + ms {

@@ -1,31 +1,31 @@
-//! What a buffer that is, or may be, too short for the bound changes: how much leaves at once, and how fast.
+//! Pacing before a buffer that is, or may be, too short for the bound: how much leaves at once, and how fast.
 
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::{MIN_QUEUE, QueueBound, UNNOTICED};
 
-/// Before a buffer that was found to be short no more of a flow leaves at once than what Linux's pacing sends as one super-packet (tcp_tso_autosize: a
-/// millisecond).
+/// Longest burst of a flow before a buffer known to be short, as in Linux's pacing (tcp_tso_autosize: a millisecond).
 const SHORT_BURST: Duration = Duration::from_millis(1);
 
-/// A quarter faster than the link, so that the rate can grow, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3). A tenth or a half in place of it
-/// left more drops and longer waits (docs/design/queue-bound.md).
+/// A quarter faster than the link, so that the rate can grow, as BBR probes (draft-ietf-ccwg-bbr, Section 4.3.3). With
+/// a tenth or a half there were more drops and longer waits (docs/design/queue-bound.md).
 const GAIN: (u64, u64) = (5, 4);
-/// Twice what a round trip carried is what slow start has now, and twice that again what it has next. 2.5 times held BBR, which starts with 2.77
-/// (Section 4.3.1), at a tenth of a link that loses by chance: it had .25 of what it has without a gateway.
+/// Slow start has twice what a round trip carried, and twice that again next. BBR starts with 2.77 (Section 4.3.1).
+/// With a gain of 2.5 it was held at a tenth of a link that loses by chance, and had .25 of passing's throughput.
 const GROWTH: (u64, u64) = (4, 1);
 
 impl QueueBound {
-    /// The link's buffer overflows, and is so short that a bound is no help: whoever sends may as well fill it.
+    /// True if the link's buffer overflows and is so short that a bound does not help. Senders may as well fill it.
     pub fn has_short_buffer(&self, now: Instant) -> bool {
         self.short && self.loss_test.is_buffer(now)
     }
 
-    /// Rate and longest burst of what leaves before a buffer that may be short: something was lost of late. A server that hears of many
-    /// bytes at once sends as many, and in front of a short buffer most of them are lost. Our choice: the burst takes half of the longest
-    /// queue. Before a buffer that was found to be short bursts are shorter: of 300 drawn paths that are split 12 in place of 16 had storms,
-    /// and a third less of what was sent was dropped. Each of several flows has a burst of its own: with one for all, four waited for 53 ms in place of 25
-    /// (p95) before 15 KB at 20 Mbit/s, and 778 in place of 583 of their packets were dropped.
+    /// Returns rate and longest burst before a buffer that may be short, after recent losses. A server that gets many
+    /// bytes acknowledged at once sends as many, and a short buffer loses most of them. Our choice: a burst takes half
+    /// of the longest queue. Before a buffer known to be short, bursts are shorter. Of 300 drawn split paths 12 in
+    /// place of 16 then had storms, and a third fewer packets were dropped. Each flow has a burst of its own. With one
+    /// for all, four flows before 15 KB at 20 Mbit/s waited for 53 ms in place of 25 (p95). 778 in place of 583 of
+    /// their packets were dropped.
     pub fn pace(&self, now: Instant) -> Option<(Rate, Duration)> {
         let rtt_min = self.baseline.rtt_min()?;
         let half = self.backoff.half_full(now, rtt_min)?;
@@ -40,8 +40,8 @@ impl QueueBound {
         Some((rate.mul_ratio(gain, parts), burst))
     }
 
-    /// The link's rate, and how much faster packets may leave. While servers are the limit, or the rate grows, what arrived in a round trip is
-    /// their rate, and a train tells of the link's.
+    /// Returns the link's rate, and the factor by which packets may leave faster. While servers are the limit, or the
+    /// rate grows, arrivals in a round trip show the servers' rate. A train then shows the link's.
     fn pace_rate(&self) -> Option<(Rate, (u64, u64))> {
         let (known, train) = (self.known_rate(), self.policed.cap(self.train.rate()));
         let (unknown, grows) = (self.forecast().is_zero(), self.loss_test.grows());
@@ -53,20 +53,21 @@ impl QueueBound {
         (!rate.is_zero()).then_some((rate, gain))
     }
 
-    /// A buffer that overflowed with `outstanding` bytes on their way is short, where the path holds `path` without a queue. Where the link varies the longest
-    /// queue is that of its worst moment: then what fits counts, at the rate that it has at other times.
+    /// True if a buffer is short that overflowed with `outstanding` bytes in flight. The path holds `path` bytes
+    /// without a queue. The longest queue of a varying link is that of its worst moment. So what fits at its usual rate
+    /// counts too.
     pub(super) fn is_short(&self, rtt_min: Duration, path: u64, outstanding: u64) -> bool {
         let fits = path + self.known_rate().bytes_in(short_queue(rtt_min));
         self.may_be_short(rtt_min) || outstanding <= fits
     }
 
-    /// No queue was longer of late.
+    /// True if no recent queue was longer than a short one.
     fn may_be_short(&self, rtt_min: Duration) -> bool {
         self.backoff.longest_queue(rtt_min) <= short_queue(rtt_min)
     }
 }
 
-/// Our choice of short: half of a round trip, or what nobody waits for.
+/// Our choice of a short queue: half of a round trip, or a wait that users do not notice.
 fn short_queue(rtt_min: Duration) -> Duration {
     (rtt_min / 2).max(UNNOTICED)
 }
@@ -79,7 +80,8 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(200);
 
-    /// Flights of ten packets in each fourth round trip over 40 Mbit/s and 200 ms, so far `apart` when they come to the link; the last loses one.
+    /// Sends flights of ten packets every fourth round trip over 40 Mbit/s and 200 ms. They come to the link at the
+    /// rate `apart`; the last flight loses one. Returns the pace.
     fn paced_to(apart: Rate) -> f64 {
         let mut bound = QueueBound::new(QueueBoundConfig::default());
         let link = Rate::from_mbps(40.0);

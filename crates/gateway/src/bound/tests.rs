@@ -1,4 +1,4 @@
-//! Behaviour on synthetic links: packets of 1,500 bytes, a queue without end, an acknowledgement for each packet.
+//! Behaviour on synthetic links: packets of 1,500 bytes, an unlimited queue, an acknowledgement for each packet.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -23,11 +23,11 @@ struct Link {
     rival: Option<(u64, u64, u64)>,
     /// Its window falls by a third in every second, and rises again.
     swings: bool,
-    /// The gateway itself is crowded, and says so.
+    /// The gateway's host is overloaded.
     crowded: bool,
 }
 
-/// Departures and the queueing delay of each packet.
+/// Departure and queueing delay of each packet.
 struct Outcome {
     departures: Vec<(Instant, Duration)>,
     bound: QueueBound,
@@ -51,7 +51,7 @@ impl Link {
     fn run_with(&self, config: QueueBoundConfig, until: Instant) -> Outcome {
         let mut bound = QueueBound::new(config);
         let mut departures = Vec::new();
-        // What returns, by arrival and number, with the time of sending; `None` is the rival's.
+        // ACKs on their way by arrival and number, with the packet's sending time; `None` for the rival's.
         let mut returns: BTreeMap<(Instant, u64), Option<Instant>> = BTreeMap::new();
         let (mut now, mut free, mut outstanding) = (Instant::ZERO, Instant::ZERO, 0);
         let mut number = 0;
@@ -65,7 +65,7 @@ impl Link {
                 returns.insert((free + ms(step(&self.rtt_ms, free)), number), ours.then_some(now));
                 number += 1;
             };
-        // A server in slow start: what it has not sent does not wait.
+        // Packets that wait in the gateway. The server is in slow start.
         let mut waiting = 10u64;
         let mut theirs = 0;
         while now < until {
@@ -103,7 +103,7 @@ impl Link {
         Outcome { departures, bound }
     }
 
-    /// What the other flow has on its way, in packets.
+    /// The rival's window, in packets.
     fn rival_window(&self, now: Instant) -> u64 {
         let Some((window, from, to)) = self.rival else { return 0 };
         if now < at(from) || now >= at(to) {
@@ -148,7 +148,7 @@ fn a_steady_link_is_filled_with_a_short_queue() {
     }
 }
 
-/// A rate between 3 and 39 Mbit/s, another one each 100 ms.
+/// The rate is between 3 and 39 Mbit/s and changes each 100 ms.
 #[test]
 fn the_dial_trades_the_wait_for_what_a_varying_link_carries() {
     let mbps = (0..300).map(|n| (100 * n, 3.0 + 3.0 * (n * n * 5 % 13) as f64)).collect();
@@ -196,7 +196,7 @@ fn a_longer_path_does_not_strangle() {
     }
 }
 
-/// The second longer path within half a minute is no queue if there was a shorter one between them.
+/// A second longer path within half a minute is not taken for a queue if there was a shorter one between them.
 #[test]
 fn a_path_that_becomes_longer_and_shorter_again_and_again_does_not_strangle() {
     let rtt_ms = Vec::from([(0, 50), (10_000, 90), (20_000, 40), (30_000, 120), (40_000, 50), (50_000, 80)]);
@@ -226,7 +226,7 @@ fn a_flow_that_fills_the_queue_does_not_starve_ours_and_leaves_no_queue_behind()
     assert!(outcome.p95(60_000, 65_000) <= ms(20), "{:?}", outcome.p95(60_000, 65_000));
 }
 
-/// A link of four packets in a round trip, and its queue full of another's: ours is the least bound that there is.
+/// The bound is at its floor of four packets, and another flow fills the queue.
 #[test]
 fn the_least_bound_competes_where_the_gateway_is_crowded() {
     for (mbps, rival) in [(2.0, 50), (2.0, 150), (3.0, 70), (3.0, 100)] {
@@ -237,7 +237,7 @@ fn the_least_bound_competes_where_the_gateway_is_crowded() {
     }
 }
 
-/// Whose queue never varies is taken for a longer path, of over half a second.
+/// A rival's queue that never varies is taken for a longer path, of over half a second.
 #[test]
 fn a_path_that_was_learnt_beside_another_s_queue_is_forgotten() {
     let link = Link { rival: Some((100, 4_000, 40_000)), ..Link::constant(2.0, 2) };
@@ -246,7 +246,7 @@ fn a_path_that_was_learnt_beside_another_s_queue_is_forgotten() {
     assert!(outcome.p95(120_000, 130_000) <= ms(30), "{:?}", outcome.p95(120_000, 130_000));
 }
 
-/// On a long path, too, where a closer look is due only each hundred round trips of what was learnt.
+/// The same on a long path, where a closer look is due only each hundred of the learnt round trips.
 #[test]
 fn a_long_path_that_was_learnt_beside_another_s_queue_is_forgotten() {
     for (rival, swings) in [(300, false), (500, false), (1_000, true)] {
@@ -345,7 +345,8 @@ pub(super) fn packet(now: Instant, rtt: Duration, outstanding: u64) -> BoundSamp
     }
 }
 
-/// Flights of so many packets, a round trip apart, over 20 Mbit/s and 100 ms, of which the link's turns take 10 ms after the first.
+/// Sends flights a round trip apart over 20 Mbit/s and 100 ms. Every packet but the first waits 10 ms for the link's
+/// turn.
 fn after_flights(flights: &[u64]) -> QueueBound {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
     let turn_of_one = Rate::from_mbps(20.0).time_for(PACKET);
@@ -361,13 +362,13 @@ fn after_flights(flights: &[u64]) -> QueueBound {
 
 #[test]
 fn a_burst_of_slow_start_is_no_full_link() {
-    // All wait for longer than the target, and the link is idle for most of the round trip.
+    // All packets wait for longer than the target, but the link is idle for most of the round trip.
     assert_eq!(after_flights(&[20, 40, 60]).limit(), None);
     let busy = after_flights(&[20, 40, 80, 160]);
     assert!(busy.rate() > Rate::from_mbps(15.0) && busy.rate() < Rate::from_mbps(21.0), "{:?}", busy.rate());
 }
 
-/// A server that is the limit itself sends so many Mbit/s over an empty path of 60 ms, from and to such a time; its ACKs come as they may.
+/// A server that is the limit sends `mbps` over an empty path of 60 ms. `acked` gives the arrival of an ACK.
 fn send_at(bound: &mut QueueBound, mbps: f64, from_ms: u64, to_ms: u64, acked: impl Fn(Instant) -> Instant) {
     let interval = Rate::from_mbps(mbps).time_for(PACKET);
     let mut sent = at(from_ms);
@@ -399,21 +400,21 @@ fn what_arrives_the_link_can_carry() {
         assert!(bound.rate() < Rate::from_mbps(10.5), "{:?}", bound.rate());
         bound
     };
-    // One round trip of BBR's eight, with the others slower than the link.
+    // One of eight round trips, as BBR probes; in the others it is slower than the link.
     let mut bound = known();
     send_at(&mut bound, 8.0, 6_000, 6_480, |arrival| arrival);
     assert!(bound.rate() < Rate::from_mbps(10.5), "{:?}", bound.rate());
     send_at(&mut bound, 20.0, 6_480, 6_700, |arrival| arrival);
     assert!(bound.rate() > Rate::from_mbps(19.0), "{:?}", bound.rate());
-    // ACKs that were held up and come at once say nothing of the downlink.
+    // ACKs that were delayed and arrive together tell nothing about the downlink.
     let mut bound = known();
     send_at(&mut bound, 8.0, 6_000, 6_400, |arrival| arrival.max(at(6_400)));
     send_at(&mut bound, 8.0, 6_400, 6_800, |arrival| arrival);
     assert!(bound.rate() < Rate::from_mbps(10.5), "{:?}", bound.rate());
 }
 
-/// An acknowledgement each millisecond: first the link is full, then it is not any more, a tenth more arrives, and the bound holds every other
-/// packet. The rate then forecast.
+/// Returns the forecast after an acknowledgement each millisecond. First the link is full. Then it is not, a tenth more
+/// arrives, and the bound holds every other packet.
 fn forecast_held_by_turns(paced: bool) -> f64 {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
     for n in 0..2_000 {
@@ -442,8 +443,8 @@ fn what_a_paced_sender_gets_through_raises_the_forecast_though_it_is_held_by_tur
     assert!((95.0..100.0).contains(&paced) && (85.0..92.0).contains(&other), "{paced} {other}");
 }
 
-/// 12 Mbit/s without a queue, so that nobody knows whether the link has more; then a flow that has just begun loses one of three packets,
-/// while the queue of somebody else is there.
+/// First 12 Mbit/s arrive without a queue, so the link may carry more. Then a flow that has just begun loses one of
+/// three packets, while another sender's queue stands.
 #[test]
 fn a_loss_among_few_packets_does_not_hold_the_link_down() {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
@@ -460,8 +461,8 @@ fn a_loss_among_few_packets_does_not_hold_the_link_down() {
     assert!(limits.last().unwrap().unwrap() >= 100 * PACKET, "{:?}", limits.last());
 }
 
-/// A sender of the gateway's own sends all that may leave, up to 40 packets, over 5 Mbit/s and 20 ms. The buffer takes three packets, too few for
-/// the link ever to seem busy, so that there is no forecast.
+/// The gateway's own sender sends all that may leave, up to 40 packets, over 5 Mbit/s and 20 ms. The buffer takes three
+/// packets, so the link never seems busy, and there is no forecast.
 #[test]
 fn a_short_buffer_has_a_limit_and_no_bursts_though_the_curve_has_ended() {
     let mut bound = QueueBound::new(QueueBoundConfig::default());

@@ -1,4 +1,4 @@
-//! Named sets of parts: those of the text one after the other, and what is recommended.
+//! Named sets of parts: those of the text, one after the other, and those that we recommend.
 
 use super::{
     FlowMode, GatewayConfig, RetransmissionMode, RttModulationMode, ScheduleMode, VirtualWindowMode,
@@ -7,7 +7,8 @@ use super::{
 /// The window that the text shows to a server, in bytes.
 const TEXT_WINDOW: u64 = 10_000_000;
 
-/// A named set of parts. Each from `Null` to `Thesis` adds one part to the one before it. What each has, [`Profile::about`] says.
+/// A named set of parts. Each from `Null` to `Thesis` adds one part to the one before it. [`Profile::about`] describes
+/// each.
 #[allow(missing_docs, reason = "`about` says it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
@@ -24,7 +25,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Profile; 10] = [
         Profile::Null,
         Profile::Window,
@@ -38,12 +39,12 @@ impl Profile {
         Profile::Auto,
     ];
 
-    /// As files and commands name it.
+    /// Returns the name that files and commands use.
     pub const fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// What it has.
+    /// Returns a description in one sentence.
     pub const fn about(self) -> &'static str {
         self.words().1
     }
@@ -73,7 +74,7 @@ impl Profile {
         }
     }
 
-    /// Its keys.
+    /// Returns its configuration.
     pub fn config(self) -> GatewayConfig {
         let default = GatewayConfig::default();
         match self {

@@ -1,4 +1,4 @@
-//! Rules about flows and subscribers, and what each may have.
+//! Rules about flows and subscribers, and their shares.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -26,14 +26,14 @@ pub struct FlowMatch {
     pub dscp: Option<u8>,
     /// The outer VLAN of the SYN.
     pub vlan: Option<u16>,
-    /// The least round trip between client and server, by what earlier flows showed; without any the rule does not match.
+    /// The smallest round trip between client and server. If earlier flows showed none, the rule does not match.
     pub rtt_min_ms: Option<u64>,
-    /// The largest, likewise.
+    /// The largest round trip, likewise.
     pub rtt_max_ms: Option<u64>,
 }
 
 impl FlowMatch {
-    /// The round trip is among those wanted.
+    /// True if the rule wants this round trip.
     pub(crate) fn has_rtt(&self, rtt: Option<Duration>) -> bool {
         if self.rtt_min_ms.is_none() && self.rtt_max_ms.is_none() {
             return true;
@@ -45,7 +45,7 @@ impl FlowMatch {
         rtt.is_some_and(wanted)
     }
 
-    /// The server's port is among those wanted.
+    /// True if the rule wants this port of the server.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.server_port.is_none_or(|first| (first..=self.server_port_last.unwrap_or(first)).contains(&port))
     }
@@ -62,13 +62,13 @@ pub enum FlowAction {
     Transparent,
     /// Split it.
     Split,
-    /// As [`FlowMode::Auto`](crate::config::FlowMode::Auto) decides.
+    /// [`FlowMode::Auto`](crate::config::FlowMode::Auto) decides.
     Auto,
     /// Forward it unchanged.
     Bypass,
 }
 
-/// One rule; the first that matches a new flow decides.
+/// One rule. The first that matches a new flow decides.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FlowRule {
@@ -77,9 +77,9 @@ pub struct FlowRule {
     pub matches: FlowMatch,
     /// What happens to them.
     pub action: FlowAction,
-    /// What they may have of their subscriber's link.
+    /// Their share of their subscriber's link.
     pub share: ShareConfig,
-    /// What they send with if they are split; as `split.sender` when absent.
+    /// The sender of these flows if they are split. Without it `split.sender`.
     pub sender: Option<SenderConfig>,
     /// The largest window shown to the server, if less than `virtual-window.max-bytes`.
     pub virtual_window_max_bytes: Option<u64>,
@@ -99,7 +99,7 @@ impl FlowRule {
             }
             _ => {}
         }
-        // RFC 7323, Section 2.3: less than one unit of the largest scale may be shown as zero, for ever.
+        // RFC 7323, Section 2.3: a window below one unit of the largest scale may be shown as zero for ever.
         if self.virtual_window_max_bytes.is_some_and(|bytes| bytes < 1 << 14) {
             return fail(
                 "sharing.flows: virtual-window-max-bytes: give at least 16384 bytes, or leave it out",
@@ -109,25 +109,26 @@ impl FlowRule {
     }
 }
 
-/// What a flow may have of its subscriber's link, or a subscriber of the gateway. Downlink; a rate counts bytes of IP.
+/// A flow's share of its subscriber's link, or a subscriber's share of the gateway. Downlink only; a rate counts bytes
+/// of IP.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ShareConfig {
     /// Packets per round of the scheduler (Section 7.2), at least 1.
     pub weight: u32,
-    /// 0 to 7; what has a higher one goes first, always (as in IEEE 802.1Q).
+    /// 0 to 7. A higher priority always goes first (as in IEEE 802.1Q).
     pub priority: u8,
-    /// What it gets before any priority, as long as it sends and the link has so much, in Mbit/s.
+    /// A rate that comes before any priority, as far as there is data and the link can carry it, in Mbit/s.
     pub guaranteed_mbps: Option<f64>,
-    /// What it never exceeds, in Mbit/s.
+    /// A rate that is never exceeded, in Mbit/s.
     pub ceiling_mbps: Option<f64>,
 }
 
 impl ShareConfig {
-    /// How many priorities there are.
+    /// Number of priorities.
     pub const PRIORITIES: u8 = 8;
 
-    /// What is wrong with the values, as one line.
+    /// Checks the values. The error is one line.
     ///
     /// # Errors
     /// The first value that the scheduler cannot work with.
@@ -157,15 +158,15 @@ impl Default for ShareConfig {
     }
 }
 
-/// A subscriber's share against other subscribers, and what its link is used for.
+/// A subscriber's share against other subscribers, and what matters more on its link.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SubscriberRule {
     /// An address inside the subscriber's prefix, or a prefix that holds the subscribers.
     pub address: Prefix,
-    /// What it may have.
+    /// Its share.
     pub share: ShareConfig,
-    /// As `queue-bound.prefer` when absent.
+    /// Without it `queue-bound.prefer`.
     #[serde(default)]
     pub prefer: Option<Prefer>,
 }
@@ -176,7 +177,7 @@ pub struct SubscriberRule {
 pub enum OtherMode {
     /// They pass as they come.
     Passed,
-    /// They have their share of the subscriber's link beside its TCP flows, and no more while those wait.
+    /// They share the subscriber's link with its TCP flows, and get no more than their share while TCP waits.
     #[default]
     Shared,
 }
@@ -189,13 +190,13 @@ pub struct SharingConfig {
     pub subscriber_prefix_v4: u8,
     /// Bits of a client's IPv6 address that name a subscriber.
     pub subscriber_prefix_v6: u8,
-    /// What all subscribers have together, in Mbit/s of IP, where it is less than their radio links: a backhaul.
+    /// Rate of all subscribers together, in Mbit/s of IP, where a backhaul is narrower than their radio links.
     pub capacity_mbps: Option<f64>,
-    /// QUIC, and everything else that is not TCP.
+    /// Treatment of QUIC and everything else that is not TCP.
     pub other: OtherMode,
     /// Rules for flows.
     pub flows: Vec<FlowRule>,
-    /// Shares of subscribers; weight 1 for those not named.
+    /// Shares of subscribers. Those not named have weight 1.
     pub subscribers: Vec<SubscriberRule>,
 }
 
@@ -218,7 +219,7 @@ pub(super) fn is_rate(mbps: Option<f64>) -> bool {
 }
 
 impl SharingConfig {
-    /// The address prefix that names a client's subscriber.
+    /// Returns the address prefix that names a client's subscriber.
     pub(crate) fn subscriber(&self, client: IpAddr) -> IpAddr {
         match client {
             IpAddr::V4(address) => {

@@ -1,7 +1,7 @@
-//! Whether a packet can be of this flow at all, before anything is concluded from it (RFC 9293, Section 3.10.7.4; RFC 5961).
+//! Checks whether a packet can belong to this flow before the gateway uses it (RFC 9293, Section 3.10.7.4; RFC 5961).
 //!
-//! Whoever does not see the flow has to guess its numbers. A packet whose numbers cannot be right passes, since its receiver
-//! is the judge, but the gateway believes none of it.
+//! Whoever does not see the flow has to guess its numbers. A packet with wrong numbers passes, since its receiver is
+//! the judge, but the gateway uses nothing from it.
 
 use paceline_wire::{Flags, Instant, Packet, PortId, Seq, Tcp};
 
@@ -10,31 +10,32 @@ use super::{Context, Flow, Phase};
 use crate::counters::PassReason;
 use crate::{RADIO, WAN};
 
-/// What is believed of a packet of the client.
+/// What the gateway believes of a packet from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfClient {
-    /// All.
+    /// Everything.
     Accepted,
-    /// Nothing: it acknowledges what has not left for the client, up to this position.
+    /// Nothing: it acknowledges data that has not left for the client, up to this position.
     Unsent(u64),
-    /// Nothing.
+    /// Nothing: it cannot be of this flow.
     Strange,
 }
 
-/// What a SYN means to the flow that has its addresses and ports.
+/// What a SYN means to the flow with the same addresses and ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SynIs {
-    /// One of those that open it.
+    /// It opens this flow.
     OfTheFlow,
     /// It begins another flow in place of this one.
     AnotherFlow,
-    /// Not to be believed.
+    /// It is not believed.
     Strange,
 }
 
 impl Flow {
-    /// RFC 9293, Section 3.10.7, and RFC 5961, Section 4: a SYN beside an open flow is for the server to answer, with a SYN if it does
-    /// not know the flow either (a client that has forgotten it begins anew), else with a question to the client.
+    /// Judges a SYN. On an open flow the server has to answer it (RFC 9293, Section 3.10.7; RFC 5961, Section 4). A
+    /// server that has forgotten the flow, too, answers with a SYN, and the client begins anew. Else it sends the
+    /// client a challenge ACK.
     pub(crate) fn judge_syn(&mut self, from: PortId, tcp: Tcp<'_>) -> SynIs {
         let (seen, asked) = if from == WAN {
             let client = self.proof.isn(RADIO);
@@ -50,19 +51,20 @@ impl Flow {
             if from == WAN && self.proof.on_another_answer(tcp) {
                 return SynIs::Strange;
             }
-            // Of data in the SYN (RFC 7413) the answer takes all, some or nothing.
+            // The answer acknowledges all, some or none of the data in the SYN (RFC 7413).
             let answers = asked.is_some_and(|(isn, end)| {
                 let distance = tcp.ack().distance(Seq(isn));
                 distance > 0 && distance <= end.distance(Seq(isn))
             });
-            // A SYN without an acknowledgement may have been anybody's; this one knows the other's number.
+            // Anybody may have sent a SYN without ACK. The sender of this one knows the other end's number.
             let opens = is_same || (is_new || from == WAN) && self.is_half_open();
             return if answers && opens { SynIs::OfTheFlow } else { SynIs::Strange };
         }
         match self.life.phase() {
             _ if is_same => SynIs::OfTheFlow,
-            // Anybody may have sent a SYN with the server's address, before the client's or after it. The client's begins a flow of its own; of the
-            // server's the answer to that counts. Where both ends open at once (RFC 9293, Section 3.5), each answers the other, too.
+            // Anybody may send a SYN with the server's address, before or after the client's. A SYN of the client
+            // begins another flow. A SYN of the server counts only as an answer to the client's. In a simultaneous open
+            // (RFC 9293, Section 3.5) each end also answers the other.
             Phase::Opening if is_new && from == WAN => SynIs::Strange,
             Phase::Opening | Phase::Closed => SynIs::AnotherFlow,
             Phase::Open | Phase::Resumed => {
@@ -74,17 +76,17 @@ impl Flow {
         }
     }
 
-    /// A packet of the server whose stream positions are `start..end`. What the client would discard is not believed: it is neither kept nor
-    /// does it change what leaves again.
+    /// True if the server's packet, with stream positions `start..end`, is believed. A packet that the client would
+    /// discard is not: it is not kept and changes no retransmission.
     pub(super) fn is_of_server(&mut self, now: Instant, tcp: Tcp<'_>, start: u64, end: u64) -> bool {
         let (una, reach) = (self.board.una(), self.reach());
         if tcp.flags().contains(Flags::RST) {
-            // RFC 5961, Section 3.2: exactly what the client expects next, which is one of these.
+            // RFC 5961, Section 3.2: exactly the number that the client expects next, which is one of these.
             return [self.stream.received(), self.board.sent(), una].contains(&start);
         }
         let is_timely = self.clocks.accept(now, WAN, tcp);
         let numbers = start <= reach && end <= reach + self.segment() && end + self.downlink_window() >= una;
-        // RFC 9293, Section 3.10.7.4: without an acknowledgement it is dropped.
+        // RFC 9293, Section 3.10.7.4: the client drops a segment without ACK.
         if !numbers || !is_timely || !tcp.flags().contains(Flags::ACK) {
             return false;
         }
@@ -102,14 +104,14 @@ impl Flow {
         accepted
     }
 
-    /// A packet of the client.
+    /// Returns what is believed of a packet from the client.
     pub(super) fn is_of_client(&mut self, now: Instant, tcp: Tcp<'_>) -> OfClient {
         let has_fin = self.upstream.has_fin();
         let uplink = self.upstream.uplink.get_or_insert_with(|| Uplink::at(tcp.seq().unwrap_near(1 << 32)));
         let start = tcp.seq().unwrap_near(uplink.sent());
         if tcp.flags().contains(Flags::RST) {
-            // After its FIN also the number before, as Linux has it (tcp_reset_check): data that left the server before it knew of the FIN
-            // is answered so.
+            // After the client's FIN the number before it is right, too, as in Linux (tcp_reset_check). The client
+            // sends such a reset for data that left the server before it knew of the FIN.
             let of_the_fin = has_fin && start + 1 == uplink.sent();
             let is_exact = of_the_fin || start == uplink.acked() || start == uplink.sent();
             return if is_exact { OfClient::Accepted } else { OfClient::Strange };
@@ -121,7 +123,8 @@ impl Flow {
         }
         let una = self.board.una();
         let ack = tcp.ack().unwrap_near(una);
-        // No client has what has not left for it. The lower end is that of RFC 5961, Section 5.2, as its server has it.
+        // A client cannot have what has not left for it. The lower limit is that of RFC 5961, Section 5.2, as its
+        // server applies it.
         if ack > self.board.sent().max(self.stream.passed()) {
             return if ack <= una + WINDOW_MAX { OfClient::Unsent(ack) } else { OfClient::Strange };
         }
@@ -136,18 +139,20 @@ impl Flow {
         OfClient::Accepted
     }
 
-    /// The largest window that the client has shown, or the server was shown.
+    /// Returns the largest window that the client has shown or the server was shown.
     fn downlink_window(&self) -> u64 {
         self.client.largest().max(self.reach() - self.board.una()).max(1)
     }
 
-    /// The server may send so far, by what it was shown or what the client says itself. What it was shown before a restart is not known.
+    /// Returns the position up to which the server may send, by the window that it was shown or the client's own. The
+    /// window that it was shown before a restart is unknown.
     fn reach(&self) -> u64 {
         let shown = self.shown.edge().max(self.client.right_edge()).max(self.stream.received());
         if self.life.was_resumed() { shown.max(self.stream.received() + WINDOW_MAX) } else { shown }
     }
 
-    /// Passes what cannot be of this flow; only its window is read with another shift where the ends do not agree on one.
+    /// Passes a packet that cannot be of this flow. If the ends have different window scales, only its window is
+    /// converted.
     pub(super) fn pass_strange(&mut self, ctx: &mut Context<'_>, reason: PassReason, mut packet: Packet) {
         ctx.counters.pass(reason);
         let window = packet.tcp().map(|tcp| self.shifts.client_window(tcp.window()) >> self.shifts.shown);

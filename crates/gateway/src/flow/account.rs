@@ -1,20 +1,20 @@
-//! What a flow is entitled to, and what it holds of the memory that all share.
+//! The weight and limits of a flow, and its part of the shared memory.
 
 use super::Context;
 use crate::config::GatewayConfig;
 use crate::pool::{MemoryUse, may_keep, most_advertised};
 
-/// Whose it is, its weight, and what it holds.
+/// Subscriber, weight and memory of a flow.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Account {
     subscriber: u32,
     weight: u32,
-    /// The largest window shown to the server, where a rule says one.
+    /// The largest window shown to the server, if a rule sets one.
     pub(super) window_max_bytes: Option<u64>,
     /// This flow's part of what was advertised to servers.
     #[serde(rename = "promised")]
     advertised: u64,
-    /// What it keeps, as counted among that of all flows.
+    /// Bytes that it keeps, as charged to the memory of all flows.
     #[serde(default)]
     charged: u64,
 }
@@ -37,22 +37,22 @@ impl Account {
         self.window_max_bytes.unwrap_or(u64::MAX).min(config.virtual_window.max_bytes)
     }
 
-    /// As it was counted last.
+    /// Returns its memory use as it was counted last.
     pub(super) fn memory_use(&self) -> MemoryUse {
         MemoryUse { kept: self.charged, advertised: self.advertised }
     }
 
-    /// It keeps so much now.
+    /// Charges the flow for `kept` bytes.
     pub(super) fn charge(&mut self, all_kept: &mut u64, kept: u64) {
         *all_kept = (*all_kept + kept).saturating_sub(core::mem::replace(&mut self.charged, kept));
     }
 
-    /// As if nothing had been charged yet.
+    /// Forgets the charge, as if nothing had been charged yet.
     pub(super) fn forget_charge(&mut self) {
         self.charged = 0;
     }
 
-    /// There is memory for `bytes` more of this flow.
+    /// True if there is memory for `bytes` more of this flow.
     pub(super) fn has_room(&self, ctx: &Context<'_>, bytes: usize) -> bool {
         let limits = &ctx.config.limits;
         let (pool, bytes) = (limits.max_buffer_bytes as u64, bytes as u64);
@@ -60,7 +60,7 @@ impl Account {
             && may_keep(pool, *ctx.buffered, ctx.subscriber, bytes)
     }
 
-    /// What the server may have on its way beyond what is acknowledged, which is kept until the client has it.
+    /// Notes the bytes that the server may have in flight. The gateway keeps them until the client has them.
     pub(super) fn advertise(&mut self, ctx: &mut Context<'_>, bytes: u64) {
         *ctx.advertised = ctx.advertised.saturating_sub(self.advertised) + bytes;
         self.advertised = bytes;

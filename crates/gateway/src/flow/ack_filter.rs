@@ -1,8 +1,8 @@
-//! What the server is shown of the client's acknowledgements (Section 5.2; design, the gateway, 4).
+//! Decides what the server sees of the client's acknowledgements (Section 5.2; design, the gateway, 4).
 //!
-//! A duplicate ACK is withheld, and SACK blocks are taken out, as far as they tell of holes that are repaired here.
-//! Holes in what the server's packets brought here are its own to repair. As long as there is one, or the repair of one has not been
-//! answered, all is shown as the client sent it: the server then answers a loss of its own path anyway.
+//! Duplicate ACKs are withheld and SACK blocks removed, as far as they report holes that the gateway repairs. Data that
+//! is missing at the gateway is the server's to repair. While any is missing, or its repair is unanswered, the server
+//! sees all ACKs as the client sent them. It then responds to a loss on its own path anyway.
 
 use core::ops::Range;
 
@@ -10,7 +10,7 @@ use paceline_wire::{Duration, Flags, Instant, Packet, Rate, Seq, Tcp};
 
 use super::missing::Missing;
 
-/// Answers to keep-alives and the like that may be outstanding; more are not waited for.
+/// The most answers to keep-alives and the like that are expected at a time.
 const REPLIES_MAX: u32 = 16;
 
 /// What the server was told last.
@@ -22,38 +22,40 @@ pub(super) struct AckFilter {
     shown_window: u64,
     /// ECN flags of the last ACK passed.
     ecn_flags: Flags,
-    /// The server asked for an ACK (keep-alive, window probe, old data): so many duplicates pass.
+    /// Duplicate ACKs that may pass because the server asked for an ACK (keep-alive, window probe, old data).
     replies_expected: u32,
-    /// Second copies have passed of which the server is to hear: so many D-SACKs do. A server that goes back behind a timeout sends a whole window of
-    /// them. With 16 expected the rest were taken for answers to repairs from here, the flow was left to the server, and Reno had 2.6 of 6.4 Mbit/s.
+    /// D-SACKs that may pass: one for each second copy of which the server is to hear. A server that goes back after a
+    /// timeout sends a whole window of copies. With at most 16 expected, the rest were taken for answers to repairs
+    /// from here. The flow was left to the server, and Reno had 2.6 of 6.4 Mbit/s.
     #[serde(default)]
     duplicates_expected: u32,
-    /// They lie in here.
+    /// Range of the stream in which these copies lie.
     #[serde(default)]
     duplicates: (u64, u64),
-    /// What had come from the server when a duplicate ACK passed that tells of a gap: it has heard of all gaps below.
+    /// Position below which the server has heard of all gaps. It had sent this much when the newest duplicate ACK about
+    /// a gap passed.
     #[serde(default)]
     told_to: u64,
-    /// When an acknowledgement passed last.
+    /// When the newest acknowledgement passed.
     #[serde(default)]
     passed_at: Instant,
-    /// What was acknowledged at a time at least a round trip of the server's ago, and at the newest such time.
+    /// Acknowledgement that passed at least a round trip to the server ago. `mark` holds the next one and its time.
     #[serde(default)]
     heard: u64,
     #[serde(default)]
     mark: (Instant, u64),
-    /// Acknowledgements that were withheld since one passed.
+    /// Acknowledgements withheld since the last one passed.
     #[serde(default)]
     withheld: Withheld,
 }
 
-/// Some acknowledgements that the server was not shown.
+/// Acknowledgements that the server was not shown.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Withheld {
-    /// They reported so many.
+    /// Bytes that they reported.
     pub(super) bytes: u64,
-    /// The first came then, and the last.
+    /// Arrival of the first and of the last.
     since: Instant,
     until: Instant,
 }
@@ -67,7 +69,7 @@ impl Withheld {
         self.until = now;
     }
 
-    /// How fast they reported.
+    /// Returns the rate at which they reported bytes.
     pub(super) fn rate(&self) -> Rate {
         Rate::from_bytes_in(self.bytes, self.until.saturating_since(self.since))
     }
@@ -82,7 +84,7 @@ impl AckFilter {
         self.replies_expected = (self.replies_expected + 1).min(REPLIES_MAX);
     }
 
-    /// A second copy of `data` passes, for the server to hear of by a D-SACK (RFC 2883).
+    /// Notes that a second copy of `data` passes. The server is to hear of it by a D-SACK (RFC 2883).
     pub(super) fn expect_duplicate(&mut self, data: Range<u64>) {
         self.duplicates = match self.duplicates_expected {
             0 => (data.start, data.end),
@@ -91,7 +93,7 @@ impl AckFilter {
         self.duplicates_expected = self.duplicates_expected.saturating_add(1);
     }
 
-    /// The server has heard that something is missing below `end`.
+    /// True if the server has heard that something is missing below `end`.
     pub(super) fn has_told(&self, end: u64) -> bool {
         end <= self.told_to
     }
@@ -113,8 +115,8 @@ impl AckFilter {
         self.ecn_flags = flags & ECN_FLAGS;
     }
 
-    /// What the server sent again, up to `end`, it sent before it could hear that the client has it: the acknowledgement of that waits here for
-    /// its time (Eq. 17), or a `round_trip` to the server is not over since it passed.
+    /// True if the server sent data up to `end` again before it could hear that the client has it. The acknowledgement
+    /// still waits here (Eq. 17), or passed less than a `round_trip` to the server ago.
     pub(super) fn is_on_its_way(&self, now: Instant, round_trip: Duration, end: u64) -> bool {
         let is_over = |since: Instant| now.saturating_since(since) >= round_trip;
         let heard = if is_over(self.mark.0) { self.mark.1 } else { self.heard };
@@ -122,7 +124,7 @@ impl AckFilter {
         heard < end && (waits_here || !is_over(self.passed_at))
     }
 
-    /// True if `packet`, from the client, tells the server nothing but a hole that is repaired here.
+    /// True if `packet`, from the client, tells the server of nothing but a hole that is repaired here.
     pub(super) fn withholds(&self, packet: &Packet, ack: u64, missing: &Missing<'_>) -> bool {
         packet.tcp().is_some_and(|tcp| is_plain(tcp) && tcp.flags() & ECN_FLAGS == self.ecn_flags)
             && self.is_duplicate(ack, missing)
@@ -130,31 +132,32 @@ impl AckFilter {
             && missing.is_repaired_here(ack)
     }
 
-    /// An acknowledgement that reports so many bytes is withheld.
+    /// Notes that an acknowledgement that reports `delivered` bytes is withheld.
     pub(super) fn on_withheld(&mut self, now: Instant, delivered: u64) {
         self.withheld.add(now, delivered);
     }
 
-    /// One of `advance` bytes is about to pass. Returns those that were withheld before it. What they reported beyond it stays untold.
+    /// Returns the acknowledgements withheld before one of `advance` bytes, which is about to pass. Bytes that they
+    /// reported beyond `advance` stay noted.
     pub(super) fn take_withheld(&mut self, advance: u64) -> Withheld {
         let left = Withheld { bytes: self.withheld.bytes.saturating_sub(advance), ..self.withheld };
         core::mem::replace(&mut self.withheld, left)
     }
 
-    /// The server was shown less than a segment, so that it waits for more.
+    /// True if the server was shown less than a segment, so that it waits for more.
     pub(super) fn was_closed(&self, segment: u64) -> bool {
         self.shown_window < segment
     }
 
-    /// The client's acknowledgement of `ack` passes.
+    /// Notes that the client's acknowledgement of `ack` passes.
     pub(super) fn note_told(&mut self, ack: u64, missing: &Missing<'_>) {
         if self.is_duplicate(ack, missing) && missing.has_gap() {
             self.told_to = missing.received();
         }
     }
 
-    /// True if `packet`, from the client, answers what the server asked for: a duplicate ACK, or one with a D-SACK. Each answers once,
-    /// whatever is done with it.
+    /// True if `packet`, from the client, answers what the server asked for: a duplicate ACK, or one with a D-SACK.
+    /// Each uses up one expected answer, whether it passes or not.
     pub(super) fn answers_server(&mut self, packet: &Packet, ack: u64, missing: &Missing<'_>) -> bool {
         let Some(tcp) = packet.tcp() else { return false };
         let take = |expected: &mut u32| {
@@ -177,16 +180,16 @@ impl AckFilter {
 /// ECE, CWR and AE: they must leave on the ACK that brought them (RFC 3168, RFC 9768).
 pub(super) const ECN_FLAGS: Flags = Flags::ECE.union(Flags::CWR).union(Flags::AE);
 
-/// What was taken out of an ACK.
+/// What was removed from an ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hidden {
     pub(super) blocks: u64,
-    /// A D-SACK was among them: a copy from here had been needless.
+    /// True if a D-SACK was among them: a copy from here was needless.
     pub(super) needless: bool,
 }
 
-/// Takes out the SACK blocks above the lowest hole that is repaired here, and D-SACKs of the gateway's own copies.
-/// A D-SACK is shown where the packet `answers_server`.
+/// Removes the SACK blocks above the lowest hole that is repaired here, and D-SACKs of the gateway's own copies.
+/// D-SACKs stay in a packet that `answers_server`.
 pub(super) fn hide_sacks(
     packet: &mut Packet,
     ack: u64,
@@ -200,21 +203,21 @@ pub(super) fn hide_sacks(
     })
 }
 
-/// The server repairs by itself from now on: takes out the D-SACKs of copies that had left from here, all below `end`. A server that hears of more
-/// duplicates than it has sent again believes no D-SACK any more (Linux: tcp_dsack_seen). On a path that reorders it then never takes a reduction back:
-/// .43 of passing's throughput.
+/// Removes the D-SACKs of copies from here, all below `end`, after the server has taken over repair. A server that
+/// hears of more duplicates than it has retransmitted ignores all D-SACKs (Linux: tcp_dsack_seen). On a path with
+/// reordering it then never undid a reduction, and had .43 of passing's throughput.
 pub(super) fn hide_own_duplicates(packet: &mut Packet, ack: u64, end: u64) -> Hidden {
     retain_sacks(packet, ack, |is_duplicate, block| !is_duplicate || block.end > end)
 }
 
-/// Takes out the SACK blocks that `keeps` refuses; it is told whether a block is a D-SACK.
+/// Removes the SACK blocks that `keeps` refuses. It is told whether a block is a D-SACK.
 fn retain_sacks(packet: &mut Packet, ack: u64, keeps: impl Fn(bool, Range<u64>) -> bool) -> Hidden {
     let mut hidden = Hidden::default();
     let Some(tcp) = packet.tcp() else { return hidden };
     let mut tells_duplicate = duplicate_told(tcp, ack).is_some();
     let keep = |start: Seq, end: Seq| {
         let block = start.unwrap_near(ack)..end.unwrap_near(ack);
-        // Only the first block can be one.
+        // `tells_duplicate` is about the first block only.
         let is_duplicate = core::mem::take(&mut tells_duplicate) || block.start < ack;
         let keeps = keeps(is_duplicate, block);
         hidden.blocks += u64::from(!keeps);
@@ -227,9 +230,10 @@ fn retain_sacks(packet: &mut Packet, ack: u64, keeps: impl Fn(bool, Range<u64>) 
     hidden
 }
 
-/// The first SACK block reports a duplicate (RFC 2883, Section 4): it lies below the cumulative ACK, or within the second block. Copies from here
-/// behind a gap of the server's come back as the second kind. A BBR server took them for needless repairs of its own, and waited
-/// longer with each (RFC 8985, Section 6.2): .90 and .96 of passing's throughput on two drawn paths whose radio lost nothing.
+/// Returns the first SACK block if it reports a duplicate (RFC 2883, Section 4): it lies below the cumulative ACK, or
+/// within the second block. The client reports copies from here behind a gap of the server's in the second way. A BBR
+/// server took these for needless repairs of its own, and waited longer with each (RFC 8985, Section 6.2). It had .90
+/// and .96 of passing's throughput on two drawn paths whose radio lost nothing.
 pub(super) fn duplicate_told(tcp: Tcp<'_>, ack: u64) -> Option<Range<u64>> {
     let mut blocks = tcp.sack_blocks().map(|(start, end)| start.unwrap_near(ack)..end.unwrap_near(ack));
     let (first, second) = (blocks.next()?, blocks.next());
@@ -238,7 +242,7 @@ pub(super) fn duplicate_told(tcp: Tcp<'_>, ack: u64) -> Option<Range<u64>> {
     is_duplicate.then_some(first)
 }
 
-/// An ACK and nothing else.
+/// True if it is an ACK and nothing else.
 fn is_plain(tcp: Tcp<'_>) -> bool {
     tcp.seq_len() == 0 && !tcp.flags().intersects(Flags::RST | Flags::URG)
 }
@@ -247,8 +251,8 @@ fn is_plain(tcp: Tcp<'_>) -> bool {
 mod tests {
     use super::*;
 
-    /// While modulation held an acknowledgement for half a second, a server in a recovery of 10 MB sent each segment again, and half of a link was
-    /// copies (long seed 100071).
+    /// Modulation held an acknowledgement for half a second. A server in a recovery of 10 MB then sent each segment
+    /// again, and half of a link's traffic was copies (long seed 100071).
     #[test]
     fn a_server_has_not_heard_of_what_waits_here() {
         let (mut filter, round_trip) = (AckFilter::default(), Duration::from_millis(40));

@@ -1,11 +1,12 @@
-//! An acknowledgement that tells the server of much at once is told in steps.
+//! Splits an acknowledgement of much data into steps.
 //!
-//! While a hole is repaired here, or a late packet is awaited, the server hears nothing, and then of all that arrived meanwhile. A server without
-//! pacing answers by a burst of as much, and a short buffer before the gateway loses most of it. Without a gateway duplicate ACKs clock it
-//! out (RFC 6675, Section 5; RFC 9937 bounds such bursts). Our choice: steps of two segments, as a client acknowledges them (RFC 5681,
-//! Section 4.2), at a pace somewhat above that of the ACKs which were withheld. What comes meanwhile goes on at that pace. This is done
-//! only where something was lost before the gateway of late: elsewhere a burst does no harm, and fast links that lose packets need it
-//! to grow. A step tells of less than the client has, never of more. `docs/design/queue-bound.md` has the measurements.
+//! While a hole is repaired here, or a late packet is awaited, the server hears nothing. Then one ACK reports all that
+//! arrived meanwhile. A server without pacing answers with a burst of that size, and a short buffer before the gateway
+//! loses most of it. Without a gateway duplicate ACKs clock the data out (RFC 6675, Section 5; RFC 9937 bounds such
+//! bursts). Our choice: steps of two segments, as a client acknowledges them (RFC 5681, Section 4.2). Their pace is
+//! somewhat above that of the withheld ACKs. ACKs that come meanwhile follow at the same pace. Steps are used only if
+//! something was lost before the gateway of late. Elsewhere a burst does no harm, and fast links that lose packets need
+//! it to grow. A step reports less than the client has, never more. `docs/design/queue-bound.md` has the measurements.
 
 use paceline_wire::Rate;
 
@@ -16,11 +17,12 @@ use crate::modulation::Steps;
 
 /// Segments of a step.
 const STEP: u64 = 2;
-/// A quarter faster, so that what waits catches up and the rate can grow. The rate itself and half more gave the same on 820 drawn paths.
+/// Pace of the steps: a quarter above the rate, so that waiting ACKs catch up and the rate can grow. The rate itself
+/// and half more gave the same on 820 drawn paths.
 const GAIN: (u64, u64) = (5, 4);
 
 impl Flow {
-    /// How the server is told that `advance` bytes have arrived, after what was `withheld`. `None`: at once.
+    /// Returns the steps that tell the server of `advance` bytes after the `withheld` ACKs. `None`: it is told at once.
     pub(super) fn ack_steps(&self, ctx: &Context<'_>, advance: u64, withheld: &Withheld) -> Option<Steps> {
         let bytes = STEP * self.segment();
         let is_bounded = ctx.config.queue_bound.mode == QueueBoundMode::Adaptive;
@@ -31,7 +33,8 @@ impl Flow {
         {
             return None;
         }
-        // Each may have breaks in it. The steps take no longer than the hole was open, two round trips with its repair.
+        // Pauses may make each of these rates too low. With `hidden` the steps take no longer than the hole was open:
+        // two round trips with its repair.
         let hidden = Rate::from_bytes_in(advance, self.shortest_rtt() * 2);
         let carried = self.client.rate().carried().unwrap_or_default();
         let rate = withheld.rate().max(carried).max(self.path.link).max(hidden);

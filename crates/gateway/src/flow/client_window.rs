@@ -1,11 +1,12 @@
-//! What the client shows of its receive buffer: a_i, a_max, right edge and t_i of the schedule, and the rate at which it is read.
+//! The client's receive buffer as its ACKs show it: a_i, a_max, right edge and t_i of the schedule, and how fast it is
+//! read.
 
 use paceline_wire::{Duration, Instant};
 
 use super::overshoot::Overshoot;
 use crate::reception_rate::ReceptionRate;
 
-/// Our choice: so many ACKs with the same window, two round trips of a small client, tell that it is the largest one.
+/// Our choice: after this many ACKs with the same window (two round trips of a small client) it is the largest one.
 const SAME_WINDOWS: u32 = 64;
 
 /// The client's buffer, by its newest ACKs.
@@ -22,22 +23,22 @@ pub(super) struct ClientWindow {
     right_edge: u64,
     /// t_i: when an ACK moved the right edge.
     acked_at: Instant,
-    /// What left before there was room for it.
+    /// Data that left before the client had room for it.
     #[serde(default)]
     pub(super) overshoot: Overshoot,
 }
 
-/// What an ACK of the client says of its window.
+/// What a client's ACK says of its window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowReport {
     pub(super) now: Instant,
-    /// Acknowledged before it.
+    /// Acknowledged before this ACK.
     pub(super) una: u64,
     pub(super) ack: u64,
     pub(super) window: u64,
-    /// It tells of no hole, and none is known.
+    /// True if it reports no hole and none is known.
     pub(super) is_whole: bool,
-    /// Between ACKs that are further apart nothing was read steadily.
+    /// Nothing was read steadily between ACKs that are further apart than this.
     pub(super) gap: Duration,
 }
 
@@ -55,30 +56,29 @@ impl ClientWindow {
         }
     }
 
-    /// The first window that it shows.
+    /// Takes the client's first window.
     pub(super) fn on_first(&mut self, window: u64) {
         (self.window, self.window_max) = (window, window);
     }
 
-    /// The stream goes on at `position`, of which the client has all that lies below.
+    /// The stream starts at `position`. The client has everything below.
     pub(super) fn start(&mut self, position: u64) {
         self.right_edge = position + self.window;
     }
 
-    /// The stream goes on where an ACK of this moment found it.
+    /// The stream goes on after a restart, by an ACK that comes now.
     pub(super) fn resume(&mut self, now: Instant, window: u64) {
         self.on_first(window);
         self.acked_at = now;
     }
 
-    /// An ACK that is no older than the newest one.
+    /// Takes an ACK that is no older than the newest one.
     pub(super) fn on_ack(&mut self, report: &WindowReport) {
         let WindowReport { now, una, ack, window, is_whole, gap } = *report;
         if ack > una {
             self.overshoot.on_advance(ack + window, ack - una);
         }
-        // A client that showed a larger window once and then took it back has no buffer that fills: the window of one
-        // that fills moves.
+        // A buffer that fills moves the window. A window that stays the same means that a larger one was taken back.
         self.same_window = if window == self.window { self.same_window + 1 } else { 0 };
         if self.same_window >= SAME_WINDOWS {
             self.window_max = window;
@@ -100,13 +100,13 @@ impl ClientWindow {
         }
     }
 
-    /// The application reads more slowly than data comes: half of the buffer was filled when all was in order. The right
-    /// edge then moves by what it reads, hole or not. Our choice: half is where a slow reader's buffer settles.
+    /// True if the application reads more slowly than data comes: half of the buffer was full while no hole was open.
+    /// Then its reading moves the right edge, hole or not. Our choice: a slow reader's buffer settles at half.
     pub(super) fn reader_lags(&self) -> bool {
         self.room < self.window_max / 2
     }
 
-    /// A hole that the link made tells nothing of the reader. One that opens because the buffer is full does: R goes on.
+    /// Holds R: a hole that the link made says nothing of the reader. If the buffer is full, R goes on.
     pub(super) fn on_hole(&mut self) {
         if !self.reader_lags() {
             self.rate.hold();
@@ -128,7 +128,7 @@ impl ClientWindow {
         self.window_max
     }
 
-    /// It takes nothing.
+    /// True if the client takes nothing.
     pub(super) fn is_closed(&self) -> bool {
         self.window == 0
     }
@@ -148,7 +148,7 @@ impl ClientWindow {
         if self.is_closed() { 0 } else { self.right_edge.saturating_sub(ack) }
     }
 
-    /// Positions and windows within these limits.
+    /// True if positions and windows are within these limits.
     pub(super) fn is_sound(&self, position_max: u64, window_max: u64) -> bool {
         let windows = [self.window, self.window_max, self.room];
         self.right_edge < position_max && windows.into_iter().all(|window| window <= window_max)

@@ -1,11 +1,11 @@
-//! The timestamps of both ends (RFC 7323): which of them can be this flow's.
+//! The timestamps of both ends (RFC 7323), and which of them can be of this flow.
 
 use paceline_wire::{Duration, Flags, Instant, PortId, Tcp};
 
 use crate::WAN;
 
-/// What was seen of a clock is out of date once that may have come half round (RFC 7323, Section 5.5). One of a microsecond does so in
-/// 2,147 s (Linux TCP_PAWS_WRAP), one of a millisecond in 24 days.
+/// A timestamp is out of date once its clock may have gone half round (RFC 7323, Section 5.5). A clock of 1 us does so
+/// in 2,147 s (Linux TCP_PAWS_WRAP), one of 1 ms in 24 days.
 const OUT_OF_DATE: Duration = Duration::from_secs(2_147);
 
 /// One end's clock, as the packets show it.
@@ -13,7 +13,7 @@ const OUT_OF_DATE: Duration = Duration::from_secs(2_147);
 struct Clock {
     /// The newest value that has passed.
     newest: Option<u32>,
-    /// How far the first one lies behind that.
+    /// Distance of the first value from the newest.
     span: u32,
     noted_at: Instant,
     /// The newest value that the other end has sent back: its TS.Recent is that or newer.
@@ -21,7 +21,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// A packet shows `value`. Whether it is believed or not, the other end may echo it.
+    /// Notes the timestamp of a packet. The other end may echo it whether the packet is believed or not.
     fn note(&mut self, now: Instant, value: u32) {
         if now.saturating_since(self.noted_at) >= OUT_OF_DATE {
             *self = Clock::default();
@@ -34,12 +34,12 @@ impl Clock {
         }
     }
 
-    /// The other end would discard a packet with this value (PAWS, RFC 7323, Section 5.3, R1).
+    /// True if the other end would discard a packet with this value (PAWS, RFC 7323, Section 5.3, R1).
     fn is_old(&self, value: u32) -> bool {
         self.echoed.is_some_and(|echoed| (value.wrapping_sub(echoed) as i32) < 0)
     }
 
-    /// The value has passed, or may have.
+    /// True if the value has passed, or may have.
     fn has_shown(&self, value: u32) -> bool {
         self.newest.is_none_or(|newest| newest.wrapping_sub(value) <= self.span)
     }
@@ -56,13 +56,13 @@ impl Clock {
 pub(super) struct Clocks {
     server: Clock,
     client: Clock,
-    /// Each end's SYN has offered timestamps: then each packet has them (RFC 7323, Section 3.2).
+    /// True if the end's SYN offered timestamps. If both did, each packet has them (RFC 7323, Section 3.2).
     server_offers: bool,
     client_offers: bool,
 }
 
 impl Clocks {
-    /// A SYN passes. One with a zero in place of a clock shows none (Linux tcp_paws_check).
+    /// Takes a SYN that passes. A zero in place of a timestamp shows no clock (Linux tcp_paws_check).
     pub(super) fn on_syn(&mut self, now: Instant, from: PortId, tcp: Tcp<'_>) {
         let stamps = tcp.timestamps();
         *(if from == WAN { &mut self.server_offers } else { &mut self.client_offers }) = stamps.is_some();
@@ -71,8 +71,8 @@ impl Clocks {
         }
     }
 
-    /// A SYN of the client that acknowledges the server's number passes: where both ends open at once (RFC 9293, Section 3.5), it echoes a SYN
-    /// of the server that was anybody's when it passed.
+    /// Takes a SYN of the client that acknowledges the server's number. In a simultaneous open (RFC 9293, Section 3.5)
+    /// it echoes a SYN of the server. When that SYN passed, anybody could have sent it.
     pub(super) fn on_client_answer(&mut self, tcp: Tcp<'_>) {
         let Some(((_, echo), newest)) = tcp.timestamps().zip(self.server.newest) else { return };
         let behind = newest.wrapping_sub(echo);
@@ -81,9 +81,9 @@ impl Clocks {
         }
     }
 
-    /// What a packet with these timestamps says of who sends it: not older than what its receiver has taken over, and echoing what has
-    /// passed here. The second is our choice: RFC 7323 believes any echo, but nobody who does not see the flow knows one.
-    /// A reset needs no timestamp (RFC 7323, Section 3.2).
+    /// True if the sender of a packet can have these timestamps. The value must not be older than its receiver's
+    /// TS.Recent, and the echo must have passed here. The echo is our choice: RFC 7323 believes any, but nobody who
+    /// does not see the flow knows one. A reset needs no timestamp (RFC 7323, Section 3.2).
     pub(super) fn accept(&mut self, now: Instant, from: PortId, tcp: Tcp<'_>) -> bool {
         if !self.server_offers || !self.client_offers || tcp.flags().contains(Flags::RST) {
             return true;
@@ -94,19 +94,19 @@ impl Clocks {
         !own.is_old(value) && other.has_shown(echo)
     }
 
-    /// The client would discard data of the server with this timestamp.
+    /// True if the client would discard data of the server with this timestamp.
     pub(super) fn client_refuses(&self, value: u32) -> bool {
         self.server.is_old(value)
     }
 
-    /// A packet is believed.
+    /// Takes over the echo of a packet that is believed.
     pub(super) fn on_accepted(&mut self, from: PortId, tcp: Tcp<'_>) {
         if let Some((_, echo)) = tcp.timestamps() {
             self.of(from).1.on_echo(echo);
         }
     }
 
-    /// The clock of who sends at this side, and that of the other.
+    /// Returns the clock of the end that sends at this side, and that of the other end.
     fn of(&mut self, from: PortId) -> (&mut Clock, &mut Clock) {
         if from == WAN { (&mut self.server, &mut self.client) } else { (&mut self.client, &mut self.server) }
     }

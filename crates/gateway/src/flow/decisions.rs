@@ -1,4 +1,4 @@
-//! What `auto` (crate::auto) decides about a flow while it goes on, by what it shows.
+//! Decisions of `auto` (crate::auto) about a flow while it goes on, by what the flow shows.
 
 use paceline_wire::Instant;
 
@@ -11,21 +11,23 @@ use crate::config::{RetransmissionMode, VirtualWindowMode};
 use crate::observe::Event;
 
 impl Flow {
-    /// `auto` decided so about it, by what is known of its client.
+    /// Sets what `auto` decided about the flow, by what is known of its client.
     pub(crate) fn decided(mut self, reason: Option<Reason>, known: &Known) -> Self {
         self.watch.decided(reason, known);
         self
     }
 
-    /// It passes through, and nothing of it waits. Our choice: beside other flows a trial leaves only repairs to the server. With room for all that it
-    /// sends it would fill the link, and the others, which are held, would wait: at a drawn point of mixed traffic for 30 s.
+    /// True if the flow passes through and nothing of it waits. Our choice: beside other flows, a trial leaves only
+    /// repairs to the server. With room for all its data the flow filled the link. The others, which are held, then
+    /// waited: for 30 s at a drawn point of mixed traffic.
     pub(crate) fn needs_no_room(&self) -> bool {
         let for_path = self.path.passes.is_some() || self.watch.ends_passing();
         self.watch.passes && (for_path || self.path.alone)
     }
 
-    /// With each ACK: the flow begins or ends to pass through as its subscriber's path asks for it, when the client lacks nothing. A hole that
-    /// the server has not heard of is to be repaired here: a client repeats no old SACK blocks. One that it heard of is the server's.
+    /// Starts or stops passing the flow through at an ACK, as its subscriber's path asks. It waits until the client
+    /// lacks nothing. A hole that the server has not heard of must be repaired here: a client repeats no old SACK
+    /// blocks. A hole that the server has heard of is the server's.
     pub(super) fn follow_path(&mut self, ctx: &mut Context<'_>) {
         self.try_passing(ctx);
         let trial = self.watch.trial.passes();
@@ -44,7 +46,7 @@ impl Flow {
         }
     }
 
-    /// Where help does not help, the flow passes through for a trial; not with the profiles of the text, which have no such rule.
+    /// Lets the flow pass through for a trial where repair does not help. The profiles of the text have no such rule.
     fn try_passing(&mut self, ctx: &Context<'_>) {
         let is_ours = ctx.config.virtual_window.mode == VirtualWindowMode::Sized;
         if !self.handshake.sack() || !is_ours || ctx.config.retransmission.mode == RetransmissionMode::None {
@@ -65,14 +67,14 @@ impl Flow {
         });
     }
 
-    /// Nothing is missing, and nothing may be: the first copy of all that the client has not acknowledged is on its way. Of what has left the link
-    /// and is only suspected to be lost, nobody would hear again.
+    /// True if nothing is missing or may be: the first copy of all unacknowledged data is in flight. If data has left
+    /// the link and is only suspected to be lost, nobody would report it again.
     fn lacks_nothing(&self) -> bool {
         let una = self.board.una();
         self.board.is_whole() && (una == self.board.sent() || self.flight.first_at(una).is_some())
     }
 
-    /// What it showed since the last time, once a second and at its end.
+    /// Returns what the flow showed since the last time, once a second and at its end.
     pub(crate) fn seen(&mut self, now: Instant) -> Option<Seen> {
         let ends = self.life.phase() == Phase::Closed;
         if !self.watch.is_due(now, self.life.phase() == Phase::Opening, ends) {
@@ -88,7 +90,7 @@ impl Flow {
         Some(self.watch.seen(now, ends, &path, &self.totals))
     }
 
-    /// The client acknowledges up to `ack`, which is more than before, and perhaps more than has left for it.
+    /// Checks an ACK that advances to `ack`, perhaps beyond what has left for the client.
     pub(super) fn watch_claim(&mut self, ctx: &mut Context<'_>, ack: u64) {
         if self.life.gave_up() {
             return;
@@ -99,7 +101,7 @@ impl Flow {
         }
     }
 
-    /// With each ACK: what was repaired here may not have been lost.
+    /// Checks at each ACK whether repairs from here were needless.
     pub(super) fn stop_needless_repairs(&mut self, ctx: &mut Context<'_>) {
         let is_repairing =
             self.board.lost_bytes() > 0 || self.recovery.hole.is_some() || self.recovery.is_asking();
@@ -108,7 +110,7 @@ impl Flow {
         }
     }
 
-    /// `auto` decided something about it.
+    /// Reports a decision of `auto` about the flow.
     fn note_decision(&mut self, ctx: &mut Context<'_>, decision: Decision) {
         self.watch.reason = Some(decision.reason);
         ctx.counters.decide(decision.reason);

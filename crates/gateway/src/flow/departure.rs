@@ -13,11 +13,11 @@ use crate::schedule::{Departure, Receiver, allowance, departure};
 use crate::scoreboard::Retransmission;
 
 impl Flow {
-    /// When the flow's next packet may leave as far as its receiver is concerned; none if it has nothing to send.
+    /// Returns when the receiver allows the flow's next packet to leave. `None` if the flow has nothing to send.
     pub(crate) fn next_departure(&self, ctx_mode: ScheduleMode, now: Instant) -> Option<Departure> {
         if let Some(lost) = self.board.first_lost() {
-            // After a timeout one packet at a time, until the client is heard again.
-            // A closed window takes nothing but the probe that asks whether it is still closed.
+            // After a timeout only the head leaves until the client is heard again. Into a closed window only the probe
+            // leaves, which asks whether it is still closed.
             let is_head = lost.start == self.board.una();
             let blocked = if self.client.is_closed() {
                 !is_head || !self.recovery.is_asking()
@@ -27,7 +27,7 @@ impl Flow {
             if blocked || self.awaits_server(lost.start) {
                 return Some(Departure::AfterAck);
             }
-            // Eq. (10) counts retransmissions as on their way. The first loss of all is due whatever else is: nothing else brings an
+            // Eq. (10) counts retransmissions as in flight. The head leaves at once in any case: nothing else brings an
             // ACK that advances.
             return Some(match ctx_mode {
                 ScheduleMode::ReceptionRate if !is_head => self.scheduled(now, lost),
@@ -46,20 +46,20 @@ impl Flow {
         Some(self.scheduled(now, start..end))
     }
 
-    /// What is missing at the front is not kept here, so that only the server can repair it. Until then the client discards the segment at
-    /// `position`, beyond its window or across the edge. Sent again, that would be answered by a duplicate ACK, which would bring the next
-    /// copy, for ever and in the way of the server's repair.
+    /// True if the segment at `position` waits for the server, which alone can repair the head: the head is not kept
+    /// here. Until then the client discards the segment, which lies beyond its window or across the edge. Each copy
+    /// would bring a duplicate ACK, and that the next copy, for ever and in the way of the server's repair.
     fn awaits_server(&self, position: u64) -> bool {
         position + self.segment() > self.client.right_edge() && self.buffer.at(self.board.una()).is_none()
     }
 
-    /// The client's window, as it may be when a packet arrives: it may have taken all that left before.
+    /// Returns the client's window as it may be when a packet arrives, if the client has taken all that left before.
     pub(super) fn may_take(&self) -> Range<u64> {
         let end = self.board.sent() + self.client.largest();
         self.board.una()..end.max(self.client.right_edge())
     }
 
-    /// When these bytes may leave, of which a segment goes first.
+    /// Returns when the first segment of `data` may leave.
     fn scheduled(&self, now: Instant, data: Range<u64>) -> Departure {
         let bytes = (data.end - data.start).min(self.segment());
         if let Some((edge, rate)) = self.slow_reader_edge(now)
@@ -71,9 +71,10 @@ impl Flow {
         departure(&self.receiver(now), now, self.board.outstanding(), bytes)
     }
 
-    /// Up to where a slow reader will have room, behind a hole that was repaired. Our choice: Eq. (7) counts on a reader that always has something
-    /// to read. Behind a hole it has nothing, until the repair brings it a full buffer. What left in one go found no room then, and was
-    /// the next hole: a reader of 20 Mbit/s with 81 KB discarded 76 of 95 MB (41 Mbit/s, 217 ms). So R counts from when the repair left.
+    /// Returns up to where a slow reader will have room behind a repaired hole, and R. Our choice: R counts from when
+    /// the repair left. Eq. (7) counts on a reader that always has something to read. Behind a hole it has nothing
+    /// until the repair brings it a full buffer. Without this rule data left in one burst, found no room, and was the
+    /// next hole. A reader of 20 Mbit/s with 81 KB discarded 76 of 95 MB (41 Mbit/s, 217 ms).
     fn slow_reader_edge(&self, now: Instant) -> Option<(u64, Rate)> {
         self.recovery.hole.as_ref().filter(|_| self.client.reader_lags())?;
         let (una, rate) = (self.board.una(), self.client.rate().rate()?);
@@ -107,7 +108,7 @@ impl Flow {
         while let Some(lost) = self.board.first_lost() {
             let kept = self.buffer.from(lost.start).filter(|chunk| chunk.start < lost.end);
             let Some(chunk) = kept else {
-                // No longer kept (path MTU): the server's retransmission passes.
+                // It is not kept here: the server's retransmission passes.
                 self.board.remove_lost(lost);
                 continue;
             };
@@ -121,7 +122,7 @@ impl Flow {
             let mut packet = chunk.packet(lost.start, end);
             self.tell_no_newer(&mut packet);
             self.passed_on.leave(self.may_take(), lost.start..end, &mut packet);
-            // RFC 3168, Section 6.1.5: a retransmission must not be ECN-capable. A mark that it came with is the server's path's.
+            // RFC 3168, Section 6.1.5: a retransmission must not be ECN-capable. A CE mark of the server's path stays.
             if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {
                 packet.set_ecn(Ecn::NotEct);
             }
@@ -149,7 +150,7 @@ impl Flow {
         self.take_new(ctx, limit)
     }
 
-    /// A packet that leaves before what waits tells nothing newer than that does.
+    /// Gives a packet that leaves before waiting ones no newer acknowledgement and window than theirs.
     pub(super) fn tell_no_newer(&self, packet: &mut Packet) {
         let data = self.buffer.from(self.board.sent()).map(Chunk::whole);
         let told = self.passed_on.told_before([data, self.pure_acks.front()]);
@@ -161,8 +162,8 @@ impl Flow {
         }
     }
 
-    /// A router in front of the client says that the packet with number `seq` was too big: `mtu` bytes of IP fit. Believed of what is on its
-    /// way to the client (RFC 5927, Section 7.2).
+    /// Takes a message of a router in front of the client: packet `seq` was too big, and `mtu` bytes of IP fit. It is
+    /// believed only about data that the client has not acknowledged (RFC 5927, Section 7.2).
     pub(crate) fn on_path_mtu(&mut self, ctx: &mut Context<'_>, seq: Seq, mtu: u64) {
         let position = seq.unwrap_near(self.stream.received());
         if !(self.board.una()..=self.stream.received()).contains(&position)
@@ -173,7 +174,7 @@ impl Flow {
         let Some(too_big) = self.buffer.at(position) else { return };
         let fits = self.path_mtu.fits(too_big);
         if fits < too_big.segment_len() {
-            // Segments are as long from here on.
+            // From here on segments are no longer than this.
             self.handshake.mss = self.handshake.mss.min(fits.clamp(64, 9_000) as u16);
             ctx.counters.path_mtus_lowered += 1;
         }
@@ -194,7 +195,7 @@ impl Flow {
         let mut packet = chunk.packet(start, end);
         let sojourn = ctx.now.saturating_since(chunk.arrival);
         if start > sent {
-            // What came behind the gap before it, without data, leaves after it.
+            // Pure ACKs that came behind the gap before this packet leave after it.
             self.tell_no_newer(&mut packet);
         }
         self.passed_on.leave(self.may_take(), start..end, &mut packet);

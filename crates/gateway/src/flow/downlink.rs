@@ -15,15 +15,16 @@ use crate::retransmit_buffer::cost;
 use crate::scoreboard::{RANGE_BYTES, Retransmission};
 use crate::status::FlowStage;
 
-/// Our choice: no server's timestamp clock (RFC 7323, Section 5.4) is coarser; Linux has 1 ms.
+/// Our choice: the coarsest timestamp clock of a server (RFC 7323, Section 5.4); Linux has 1 ms.
 const TICK: Duration = Duration::from_millis(10);
 
 impl Flow {
-    /// A packet without SYN from the server.
+    /// Handles a packet without SYN from the server.
     pub(crate) fn on_server_packet(&mut self, ctx: &mut Context<'_>, mut packet: Packet) {
         let Some(tcp) = packet.tcp() else { return ctx.pass_to_client(packet) };
         if !packet.verify_checksum() {
-            // RFC 9293, Section 3.1: the client discards it, so nothing in it is so. The edit keeps the checksum wrong.
+            // RFC 9293, Section 3.1: the client discards it, so the gateway uses nothing from it. The checksum stays
+            // wrong.
             ctx.counters.pass(PassReason::BadChecksum);
             self.rescale(&mut packet);
             return ctx.pass_to_client(packet);
@@ -59,7 +60,7 @@ impl Flow {
         self.on_data(ctx, start, start + len, packet);
     }
 
-    /// The client reads the server's window without the shift that was added for it.
+    /// Unscales the server's window for a client whose SYN had no window scale: the gateway added the option there.
     fn rescale(&self, packet: &mut Packet) {
         let Some(tcp) = packet.tcp().filter(|_| self.shifts.added) else { return };
         let field = self.shifts.server_field(tcp.window());
@@ -68,8 +69,8 @@ impl Flow {
         }
     }
 
-    /// No data: keep-alives and window probes go at once, having an old sequence number; anything else keeps its
-    /// place behind the data that waits.
+    /// Handles a packet without data. Keep-alives and window probes have an old sequence number and leave at once.
+    /// Anything else keeps its place behind the data that waits.
     fn on_pure_ack(&mut self, ctx: &mut Context<'_>, flags: Flags, start: u64, packet: Packet) {
         let is_reset = flags.contains(Flags::RST);
         if start < self.stream.received() && !is_reset {
@@ -111,7 +112,7 @@ impl Flow {
             if self.board.sent() < end {
                 let first = start.max(self.board.sent());
                 self.totals.on_departure(Duration::ZERO);
-                // The log alone is all that is kept of these.
+                // Only the log is kept of these.
                 let has_room = self.has_room(ctx, size_of::<Transmission>());
                 self.flight.push_first(first, end, ctx.now, has_room);
                 self.timers.on_sent(ctx.now);
@@ -124,9 +125,9 @@ impl Flow {
         }
     }
 
-    /// The server's own later copy of `data` leaves. Its answer tells nothing of the first copy's way (RFC 6298, Section 3), and all that left before
-    /// it and is not answered by then is gone. Taken for answers of first copies, they made a round trip of twelve seconds: one flow that passed held all others
-    /// of its subscriber for as long.
+    /// Logs the server's own retransmission of `data`. Its answer gives no RTT sample (RFC 6298, Section 3), and all
+    /// that left before it and is unanswered by then is gone. Without this, such answers counted for first copies and
+    /// made a round trip of twelve seconds. One flow that passed held all others of its subscriber for as long.
     fn log_copy(&mut self, ctx: &Context<'_>, data: Range<u64>) {
         if data.is_empty() || !self.has_room(ctx, TRANSMISSION_BYTES + RANGE_BYTES) {
             return;
@@ -136,10 +137,12 @@ impl Flow {
         self.board.on_retransmitted(data, Retransmission { order, sent_at: ctx.now, older });
     }
 
-    /// The client has all of it, so the ACK was lost on the way to the server, and the client answers; or it is on its way, and nothing is needed.
-    /// Our choice, for clients without SACK, whose answer would be a duplicate ACK. In a recovery their server sends a segment for each partial
-    /// ACK (RFC 6582). On two drawn paths it then went from one recovery to the next by the answers, for seconds: .71 and .83 of passing's
-    /// throughput, without the answers 1.08 and 1.09. With SACK the answer tells the server that it was needless (RFC 2883).
+    /// Handles data that the client has. If its ACK was lost on the way to the server, the data passes, and the client
+    /// answers. If the ACK is still on its way, nothing is needed. Our choice: then the data is dropped for clients
+    /// without SACK, whose answer would be a duplicate ACK. In a recovery their server sends a segment for each partial
+    /// ACK (RFC 6582). On two drawn paths the answers led from one recovery to the next for seconds: .71 and .83 of
+    /// passing's throughput. Without them it was 1.08 and 1.09. With SACK the answer tells the server that the data was
+    /// needless (RFC 2883).
     fn on_old_data(&mut self, ctx: &mut Context<'_>, start: u64, end: u64, mut packet: Packet) {
         self.totals.server_retransmissions += 1;
         let hears = self.filter.is_on_its_way(ctx.now, self.round_trips.of_server(), end);
@@ -157,13 +160,13 @@ impl Flow {
         ctx.pass_to_client(packet);
     }
 
-    /// A packet with `data` is not kept and passes in front of what waits.
+    /// Passes a packet with `data` in front of what waits. It is not kept.
     fn pass_in_front(&mut self, ctx: &mut Context<'_>, data: Range<u64>, packet: Packet) {
         self.passed_on.note_told(self.may_take(), data, &packet);
         ctx.pass_to_client(packet);
     }
 
-    /// New data of the server comes, which may be marked here. True if it is not taken in.
+    /// Checks new data of the server, which may be marked here. True if it is not taken in.
     fn refuses(&mut self, ctx: &mut Context<'_>, start: u64, packet: &mut Packet) -> bool {
         let is_sized = ctx.config.virtual_window.mode == VirtualWindowMode::Sized;
         if start < self.stream.received() || self.needs_no_room() || !is_sized {
@@ -222,9 +225,10 @@ impl Flow {
         self.recovery.newly = gaps;
     }
 
-    /// The server sent again, with the timestamp `stamp`, what is kept here. A packet that was overtaken by a later retransmission has a timestamp
-    /// that the client refuses (PAWS), however often it leaves. Then it gets that of the server's newest copy. In no other case: by the older
-    /// one the server sees that its retransmission was not needed (RFC 3522).
+    /// Handles data that is kept here and that the server sent again with timestamp `stamp`. Kept data has a timestamp
+    /// that the client refuses (PAWS) if a later retransmission overtook it, however often it leaves. Then it gets that
+    /// of the server's newest copy. Otherwise it keeps its own, which shows the server that its retransmission was
+    /// needless (RFC 3522).
     fn renew_refused(&mut self, start: u64, end: u64, stamp: Option<u32>) {
         let kept = self.buffer.at(start).and_then(|chunk| timestamp_of(chunk.whole()));
         if kept.is_some_and(|value| self.clocks.client_refuses(self.passed_on.leaves_with(value))) {
@@ -232,15 +236,15 @@ impl Flow {
         }
     }
 
-    /// What came just now, with the timestamp `stamp`, left the server before what is kept, its repair. That was not needed, of which only a D-SACK
-    /// tells (RFC 3708), so both reach the client. Where the wired side reorders by more than a round trip, a CUBIC server had .87 of
-    /// its rate without this.
+    /// True if the packet with timestamp `stamp`, which came now, left the server before the kept one, its repair. The
+    /// repair was needless. Only a D-SACK tells the server so (RFC 3708), so both packets reach the client. Without
+    /// this a CUBIC server had .87 of its rate where the wired side reorders by more than a round trip.
     fn was_overtaken(&self, start: u64, stamp: Option<u32>) -> bool {
         let kept = self.buffer.at(start).and_then(|chunk| timestamp_of(chunk.whole()));
         stamp.zip(kept).is_some_and(|(stamp, kept)| (stamp.wrapping_sub(kept) as i32) < 0)
     }
 
-    /// What filled a gap of the server's stream goes before new data.
+    /// Marks data that filled a gap of the server's stream, so that it leaves before new data.
     fn on_gap_filled(&mut self, ctx: &Context<'_>, gap: &Range<u64>, stamp: Option<u32>) {
         let (una, sent) = (self.board.una(), self.board.sent());
         if gap.start < sent {
@@ -249,10 +253,10 @@ impl Flow {
         }
     }
 
-    /// What came just now and ends at `end` was lost before, rather than overtaken: its timestamp `stamp` is later than that of the packet behind.
-    /// Timestamps do not tell where there are none, or where a server is so near that it sends again within a tick. Then the server has heard of the
-    /// gap, or had the time to hear of it since the packet behind came, a round trip.
-    /// (RFC 8985, Section 6.2, takes what comes sooner for reordering, too.)
+    /// True if the data that came now and ends at `end` had been lost, rather than overtaken. Then its timestamp
+    /// `stamp` is later than that of the next kept packet. Timestamps do not tell if there are none, or if the server
+    /// is so near that it sends again within a tick. Then the server must have heard of the gap, or have had a round
+    /// trip's time since the next packet came. (RFC 8985, Section 6.2, takes what comes sooner for reordering, too.)
     fn was_sent_again(&self, ctx: &Context<'_>, end: u64, stamp: Option<u32>) -> bool {
         let Some(behind) = self.buffer.from(end) else { return true };
         let later =

@@ -1,14 +1,15 @@
 //! Answers to retransmissions that come sooner than the shortest round trip.
 //!
-//! As a rule they are for the first copy (RFC 8985, Section 6.2, Step 2). But after a hand-over the path may be shorter, and while all that is
-//! on its way are retransmissions, no round trip tells of that: taken for answers to first copies they would leave nothing lost and nothing to send.
+//! As a rule such an answer is for the first copy (RFC 8985, Section 6.2, Step 2). But a hand-over can make the path
+//! shorter, and while only retransmissions are in flight, no RTT sample shows that. Taken for answers to first copies
+//! they would leave nothing lost and nothing to send.
 
 use paceline_wire::{Duration, Instant};
 
-/// Our choice: no hand-over makes a path shorter than a quarter.
+/// Our choice: no hand-over shortens a path to less than a quarter.
 const SHORTER: u64 = 4;
-/// Our choice: so many round trips that are as long as each other, each of a retransmission that left after the answer before. A first copy that is
-/// late comes once.
+/// Our choice: this many equal round trips, each of a retransmission that left after the answer before. A late first
+/// copy comes only once.
 const ALIKE: u8 = 4;
 
 /// What early answers have shown.
@@ -20,7 +21,8 @@ pub(super) struct EarlyAnswers {
 }
 
 impl EarlyAnswers {
-    /// What arrives now answers the retransmission that left at `sent_at`, on a path of this shortest round trip.
+    /// True if what arrives now answers the retransmission that left at `sent_at`. `shortest` is the path's shortest
+    /// round trip.
     pub(super) fn is_answer(&mut self, now: Instant, sent_at: Instant, shortest: Duration) -> bool {
         let rtt = now.saturating_since(sent_at);
         if rtt >= shortest || rtt < shortest / SHORTER {

@@ -1,4 +1,4 @@
-//! How far a flow is, from its first SYN until it is forgotten.
+//! The phases of a flow, from its first SYN until it is forgotten.
 
 use paceline_wire::{Duration, Instant};
 
@@ -9,35 +9,35 @@ const CLOSED_LINGER: Duration = Duration::from_secs(60);
 /// RFC 5382, REQ-5: not less than 4 minutes for a connection that is being opened.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// How far a flow is.
+/// The phase of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Phase {
     /// SYNs are on their way.
     Opening,
     /// Both are through, or the flow was resumed.
     Open,
-    /// Resumed after a restart: until a packet of each end tells where the streams are.
+    /// Resumed after a restart: a packet of each end has yet to tell where the streams are.
     Resumed,
     /// Both FINs are acknowledged, or a RST passed: forgotten after a while.
     Closed,
 }
 
-/// Its phase, and the times that belong to it.
+/// The phase of a flow, and the times that belong to it.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Life {
     phase: Phase,
     since: Instant,
     last_packet: Instant,
-    /// It was open before the gateway started.
+    /// True if it was open before the gateway started.
     was_resumed: bool,
-    /// Repair has failed: the server's own recovery passes.
+    /// Repair was given up: the server's own recovery passes.
     gave_up: bool,
     /// How it ended, if it has.
     end: Option<FlowStage>,
 }
 
 impl Life {
-    /// Of a flow whose first SYN comes now.
+    /// A flow whose first SYN comes now.
     pub(super) fn new(now: Instant) -> Self {
         Life {
             phase: Phase::Opening,
@@ -69,23 +69,22 @@ impl Life {
         self.gave_up
     }
 
-    /// What an operator is told.
+    /// Returns the stage that an operator is shown.
     pub(super) fn stage(&self) -> FlowStage {
         let opening = self.phase == Phase::Opening;
         self.end.unwrap_or(if opening { FlowStage::Opening } else { FlowStage::Open })
     }
 
-    /// A packet of the flow came.
     pub(super) fn on_packet(&mut self, now: Instant) {
         self.last_packet = now;
     }
 
-    /// It was open before a restart.
+    /// Marks it as open before a restart.
     pub(super) fn resume(&mut self) {
         (self.phase, self.was_resumed) = (Phase::Resumed, true);
     }
 
-    /// Its streams are known.
+    /// Opens it: its streams are known.
     pub(super) fn open(&mut self) {
         self.phase = Phase::Open;
     }
@@ -94,7 +93,7 @@ impl Life {
         self.gave_up = true;
     }
 
-    /// It is over. True if it was not before.
+    /// Closes it. True if it was not closed before.
     pub(super) fn close(&mut self, end: FlowStage) -> bool {
         if self.phase == Phase::Closed {
             return false;
@@ -103,7 +102,7 @@ impl Life {
         true
     }
 
-    /// When it is to be forgotten if no further packet comes.
+    /// Returns when it is to be forgotten if no further packet comes.
     pub(super) fn expires_at(&self, is_proven: bool, idle_timeout_s: u64) -> Instant {
         match self.phase {
             Phase::Closed => self.last_packet + CLOSED_LINGER,

@@ -1,8 +1,8 @@
 //! Which data the radio link lost (Chapter 5).
 //!
-//! The text retransmits on the first duplicate ACK. Here a transmission is lost when a later one has arrived and this
-//! one is not reported, which is the same for the first loss and also finds lost retransmissions. While the link shows
-//! no reordering there is no tolerance; afterwards the reordering window of RFC 8985, Section 6.2, applies.
+//! The text retransmits on the first duplicate ACK. Here a transmission is lost if a later one has arrived and this one
+//! is not reported. For the first loss that is the same, and it also finds lost retransmissions. While the link shows
+//! no reordering there is no tolerance. Afterwards the reordering window of RFC 8985, Section 6.2, applies.
 
 use paceline_wire::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::flight::{Arrived, Transmission};
 use crate::observe::Event;
 
 impl Flow {
-    /// All that departed before `arrived` has left the link, and what is missing of it is marked.
+    /// Takes all that left the link up to `arrived` off the log, and marks what is missing of it.
     pub(super) fn on_left_until(&mut self, ctx: &mut Context<'_>, arrived: Arrived) -> Left {
         let mut left = Left::default();
         while let Some(gone) = self.flight.pop_until(arrived) {
@@ -25,7 +25,7 @@ impl Flow {
         left
     }
 
-    /// A duplicate ACK without news: one more segment has left the link.
+    /// Handles a duplicate ACK without news: one more segment has left the link.
     pub(super) fn on_left_one(&mut self, ctx: &mut Context<'_>) -> Left {
         let too_young = |sent_at| ctx.now.saturating_since(sent_at) < self.shortest_rtt();
         if self.flight.oldest_sent_at().is_none_or(too_young) {
@@ -38,10 +38,11 @@ impl Flow {
         let found = self.recovery.found;
         self.on_left(ctx, gone);
         if self.handshake.sack() {
-            // A client with SACK names what arrives. Whoever guesses its numbers makes it send duplicates, too (RFC 5961, Section 5.2).
+            // A client with SACK names what arrives, so no loss is reported to the bound. Whoever guesses its numbers
+            // makes it send duplicate ACKs, too (RFC 5961, Section 5.2).
             self.recovery.found = found;
         } else if gone.end <= self.client.right_edge() {
-            // What lies beyond the client's window has left the link, and the client discards it.
+            // A segment beyond the client's window has left the link, too, but the client discards it.
             self.recovery.on_told(gone.end - gone.start);
         }
         Left { bytes: gone.end - gone.start, sent_at: Some(gone.sent_at) }
@@ -58,20 +59,20 @@ impl Flow {
             return;
         }
         if !self.handshake.sack() && self.client.overshoot.is_discarded(ctx.now, gone.end) {
-            // So was all that lies behind it. One repair a round trip (RFC 6582) would take a minute for it.
+            // The client has discarded all data behind it, too. One repair a round trip (RFC 6582) would take a minute.
             self.board.mark_lost(gone.start.max(una)..self.board.sent());
         }
         self.suspect(ctx, gone);
     }
 
-    /// What is missing of a transmission is lost, at once or when the reordering window is over.
+    /// Declares what is missing of a transmission lost, at once or after the reordering window.
     fn suspect(&mut self, ctx: &mut Context<'_>, gone: Transmission) {
         if let Some(gone) = self.recovery.suspect(ctx.now, self.smoothed_rtt(), gone) {
             self.judge(ctx, gone);
         }
     }
 
-    /// Suspects whose time is up are lost.
+    /// Declares suspects lost whose time is up.
     pub(super) fn judge_due(&mut self, ctx: &mut Context<'_>) {
         if self.recovery.answer_is_due(ctx.now) {
             self.lose_all(ctx.now);
@@ -96,7 +97,8 @@ impl Flow {
             parts.iter_mut().for_each(|part| part.end = part.end.min(head_end));
         }
         let una = self.board.una();
-        // A client for which more is on its way than it has room for discards some of it itself, while a hole is open.
+        // If more is in flight than the client has room for, the client itself discards some of it while a hole is
+        // open.
         let discards = self.board.sent() > self.client.right_edge();
         let (mut bytes, mut of_link) = (0, 0);
         for part in &parts {
@@ -117,8 +119,8 @@ impl Flow {
         }
     }
 
-    /// The front of the stream is missing, so whatever lies beyond the client's window has been, or will be,
-    /// discarded, if it left before the repair: Eq. (12). Returns the bytes found lost by that.
+    /// Marks data beyond the client's window as lost, because the front of the stream is missing: Eq. (12). The client
+    /// discards all of it that left before the repair. Returns the bytes marked.
     fn on_head_lost(&mut self, ctx: &mut Context<'_>, gone: &Transmission) -> u64 {
         let una = self.board.una();
         if self.recovery.hole.is_none() {
@@ -140,14 +142,14 @@ impl Flow {
         let (window_max, rtt) = (self.client.largest(), self.shortest_rtt());
         let overshoots = self.client.overshoot.on_retransmissions(ctx.now, bytes, window_max, rtt);
         if overshoots && !self.handshake.sack() {
-            // What lies within the window has holes that nothing tells of, each of which would take a round trip (RFC 6582).
+            // Data within the window has holes that no ACK reports. Each would take a round trip (RFC 6582).
             bytes += self.board.mark_lost(una + 1..self.board.sent());
         }
         bytes
     }
 
-    /// After an ACK advanced: is the next byte missing, too? Without SACK, a partial ACK tells (RFC 6582), unless a copy is on its way: one that
-    /// left after the copy which was `answered` just now.
+    /// Checks after an ACK advanced whether the next byte is missing, too. Without SACK a partial ACK says so (RFC
+    /// 6582), unless a copy is in flight that left after the one `answered` now.
     pub(super) fn check_head(&mut self, ctx: &mut Context<'_>, was_in_hole: bool, answered: Option<Instant>) {
         let una = self.board.una();
         if self.recovery.on_advance(una) {
@@ -166,14 +168,14 @@ impl Flow {
         }
     }
 
-    /// Sends the head again, and leaves open what became of the rest.
+    /// Marks the head to be sent again, and leaves open what became of the rest.
     pub(super) fn probe_head(&mut self) {
         let end = self.head_end();
         self.recovery.ask(end);
         self.board.mark_lost(self.board.una()..end);
     }
 
-    /// The client reported after a probe: `more` than the head has arrived. Without SACK that may be what had arrived before.
+    /// Handles a report of the client after a probe: `more` than the head has arrived. Without SACK that may be older.
     pub(super) fn on_probe_answer(&mut self, ctx: &Context<'_>, more: bool) {
         if self.handshake.sack() {
             let wait = (self.smoothed_rtt() / 4).max(Duration::from_millis(20));
@@ -183,7 +185,7 @@ impl Flow {
         }
     }
 
-    /// Where the first missing segment ends.
+    /// Returns where the first missing segment ends.
     fn head_end(&self) -> u64 {
         let una = self.board.una();
         self.buffer
@@ -191,7 +193,7 @@ impl Flow {
             .map_or(una + self.segment(), |chunk| self.path_mtu.piece_end(chunk, una, self.segment()))
     }
 
-    /// Only the head had arrived: everything in flight is lost.
+    /// Declares everything in flight lost: only the head has arrived.
     fn lose_all(&mut self, now: Instant) {
         let (una, sent) = (self.board.una(), self.board.sent());
         self.recovery.guess(now, una, sent, self.segment(), &mut self.flight);
@@ -201,7 +203,7 @@ impl Flow {
         }
     }
 
-    /// Somebody else repairs from here on.
+    /// Forgets all repairs: the server repairs from here on.
     pub(super) fn forget_repairs(&mut self, now: Instant) {
         let (una, sent) = (self.board.una(), self.board.sent());
         self.recovery.forget(una, &mut self.flight);
@@ -215,8 +217,8 @@ impl Flow {
         self.client.on_hole();
     }
 
-    /// The server sent again what is kept here. If that has been on its way for longer than it takes, or the server insists, the copy
-    /// here is due, too.
+    /// Handles data that is kept here and that the server sent again. The head leaves again, too, if its newest copy
+    /// has been in flight for longer than usual, or if the server insists.
     pub(super) fn on_absorbed(&mut self, ctx: &mut Context<'_>, start: u64) {
         let una = self.board.una();
         if start > una || una >= self.board.sent() {

@@ -4,7 +4,7 @@ use super::server_stream::ServerStream;
 use crate::retransmit_buffer::RetransmitBuffer;
 use crate::scoreboard::Scoreboard;
 
-/// The stream between its ends: what the client reports, what is kept here, and how far it has come.
+/// The stream between its ends: the client's reports, the data kept here, and how far the server has come.
 pub(super) struct Missing<'a> {
     board: &'a Scoreboard,
     buffer: &'a RetransmitBuffer,
@@ -16,7 +16,7 @@ impl<'a> Missing<'a> {
         Missing { board, buffer, received: stream.received() }
     }
 
-    /// The client has all below.
+    /// First position that the client has not acknowledged.
     pub(super) fn una(&self) -> u64 {
         self.board.una()
     }
@@ -26,23 +26,24 @@ impl<'a> Missing<'a> {
         self.received
     }
 
-    /// Something has not come from the server.
+    /// True if something has not come from the server.
     pub(super) fn has_gap(&self) -> bool {
         self.buffer.has_gap(self.board.una(), self.received)
     }
 
-    /// Something is missing here, or the server's repair of it is on its way to the client: what the client reports is about losses before
-    /// the gateway, too, and a server that heard nothing of it for a round trip would stand still (BBR) or time out.
+    /// True if something is missing here, or the server's repair of it is in flight to the client. Then the client's
+    /// reports are about losses before the gateway, too. A server that hears nothing of them for a round trip stands
+    /// still (BBR) or times out.
     pub(super) fn server_is_repairing(&self) -> bool {
         self.board.has_server_repairs() || self.has_gap()
     }
 
-    /// The byte at `position` has left for the client and can be sent again.
+    /// True if the byte at `position` has left for the client and can be sent again.
     pub(super) fn is_repaired_here(&self, position: u64) -> bool {
         position < self.board.sent() && self.buffer.at(position).is_some()
     }
 
-    /// The lowest position, not reported by the client, that has left and is kept.
+    /// Returns the lowest position that has left, is kept, and is not reported by the client.
     pub(super) fn lowest_repairable(&self, ack: u64) -> Option<u64> {
         let mut position = ack;
         // A step skips a gap of the buffer or a reported range; a client reports few.

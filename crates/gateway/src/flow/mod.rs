@@ -1,13 +1,13 @@
 //! One TCP connection that passes through the gateway.
 //!
-//! "Downlink" is the stream from the server to the client: it is kept here until the client has it, leaves by the
-//! schedule and is repaired from here. The uplink passes. Positions are 64-bit stream offsets.
+//! "Downlink" is the stream from the server to the client. The gateway keeps it until the client has it, sends it by
+//! the schedule and repairs it. The uplink passes. Positions are 64-bit stream offsets.
 //!
-//! Each part of the state owns its fields and has a file. It knows nothing of the flow, and is handed what it needs of other parts. The rules
-//! lie above, in a file for each kind of event. They say in which order the parts are asked: `uplink` for an ACK of the client, `downlink` for
-//! a packet of the server, `departure` for what leaves.
+//! Each part of the state owns its fields and has a file. A part does not know the flow, and is handed what it needs of
+//! other parts. The rules are in a file for each kind of event, and ask the parts in their order: `uplink` for an ACK
+//! of the client, `downlink` for a packet of the server, `departure` for what leaves.
 
-// The parts, and what is computed of several.
+// The parts, and what is computed from several of them.
 mod account;
 mod ack_filter;
 mod ack_steps;
@@ -82,7 +82,7 @@ use shown::Shown;
 use timers::Timers;
 use watch::Watch;
 
-/// The state of one flow. Each part owns its fields and has a file. Parts are written flat, so that programs from before there were parts read them, and the other way round.
+/// The state of one flow. Its parts are serialised flat, as older programs without parts read and write them.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) struct Flow {
     /// Source is the client.
@@ -117,7 +117,8 @@ pub(crate) struct Flow {
     client: ClientWindow,
     #[serde(flatten)]
     shown: Shown,
-    /// Not a part of `shown`: what is written flat cannot have types that people would read in another form, as its flags are.
+    /// Not a part of `shown`: a part that is serialised flat cannot have types with a separate human-readable form,
+    /// like its flags.
     filter: AckFilter,
     modulation: Modulation,
     timers: Timers,
@@ -159,13 +160,13 @@ impl Flow {
         }
     }
 
-    /// A rule may bound its virtual window.
+    /// Bounds its virtual window, if a rule says so.
     pub(crate) fn bounded(mut self, window_max_bytes: Option<u64>) -> Self {
         self.account.window_max_bytes = window_max_bytes;
         self
     }
 
-    /// A flow that was open before the gateway started; its shifts were stored.
+    /// Turns it into a flow that was open before the gateway started. Its shifts were stored.
     pub(crate) fn resumed(mut self, shifts: Shifts) -> Self {
         self.shifts = shifts;
         self.life.resume();
@@ -174,18 +175,19 @@ impl Flow {
         self
     }
 
-    /// Bytes in flight to the client. After a timeout none are: what was there is lost (RFC 5681, Section 3.1, the loss window), or a full
-    /// buffer has dropped it. Counted on, it would keep the link from all other flows of the subscriber until the client is heard.
+    /// Returns the bytes in flight to the client. After a timeout there are none: they are lost (RFC 5681, Section 3.1,
+    /// the loss window), or a full buffer has dropped them. If they still counted, the subscriber's other flows would
+    /// not get the link until the client is heard.
     pub(crate) fn in_flight(&self) -> u64 {
         if self.timers.is_silent(self.client.newest()) { 0 } else { self.timers.counted(self.flight.bytes()) }
     }
 
-    /// Not both ends have answered, so anybody may have sent its SYN.
+    /// True if not both ends have answered: anybody may have sent its SYN.
     pub(crate) fn is_half_open(&self) -> bool {
         !self.proof.is_proven() && !self.has_ended()
     }
 
-    /// A packet came before both SYNs. True if it refuses the one that has come (RFC 9293, Section 3.10.7.3).
+    /// True if `packet`, which came before both SYNs, refuses the one that has come (RFC 9293, Section 3.10.7.3).
     pub(crate) fn is_refused_by(&self, from: PortId, packet: &Packet) -> bool {
         let isn = self.proof.isn(if from == WAN { RADIO } else { WAN });
         let refuses = |tcp: paceline_wire::Tcp<'_>| {
@@ -195,59 +197,56 @@ impl Flow {
         packet.verify_checksum() && packet.tcp().is_some_and(refuses)
     }
 
-    /// Whose it is.
     pub(crate) fn subscriber(&self) -> u32 {
         self.account.subscriber()
     }
 
-    /// How far it is.
     pub(crate) fn phase(&self) -> Phase {
         self.life.phase()
     }
 
-    /// A packet of it came.
     pub(crate) fn on_packet(&mut self, now: Instant) {
         self.life.on_packet(now);
     }
 
-    /// What the subscriber knows of the path.
+    /// Sets what the subscriber knows of the path.
     pub(crate) fn set_path(&mut self, path: PathEstimate) {
         self.path = path;
     }
 
-    /// There is data to send, now or later.
+    /// True if there is data to send, now or later.
     pub(crate) fn wants_to_send(&self) -> bool {
         self.board.lost_bytes() > 0 || self.buffer.from(self.board.sent()).is_some()
     }
 
-    /// The first segment that the client lacks is to be sent again. It is what everything waits for, so it does not
-    /// wait for the subscriber's bound; one segment a round trip is no load.
+    /// True if the first segment that the client lacks is to be sent again. Everything waits for it, so it does not
+    /// wait for the subscriber's bound. One segment a round trip is no load.
     pub(crate) fn head_is_lost(&self) -> bool {
         self.board.first_lost().is_some_and(|lost| lost.start == self.board.una())
     }
 
-    /// Both ends have closed, or one has reset; it is kept for what comes late.
+    /// True if both ends have closed or one has reset. The flow is kept for late packets.
     pub(crate) fn has_ended(&self) -> bool {
         self.life.phase() == Phase::Closed
     }
 
-    /// When the flow is forgotten if nothing more comes.
+    /// Returns when the flow is forgotten if nothing more comes.
     pub(crate) fn expires_at(&self, idle_timeout_s: u64) -> Instant {
         self.life.expires_at(self.proof.is_proven(), idle_timeout_s)
     }
 
-    /// It is time to forget the flow.
+    /// True if it is time to forget the flow.
     pub(crate) fn is_expired(&self, now: Instant, idle_timeout_s: u64) -> bool {
         self.expires_at(idle_timeout_s) <= now
     }
 
-    /// Its part of the shared memory, as it was counted last.
+    /// Returns its part of the shared memory, as it was counted last.
     pub(crate) fn memory_use(&self) -> MemoryUse {
         self.account.memory_use()
     }
 
-    /// After each event: what it keeps by now is charged to the memory of all. Logs and queues count with the data: with small packets they
-    /// would be the larger part.
+    /// Charges what the flow keeps to the memory of all flows, after each event. Logs and queues count with the data:
+    /// with small packets they are the larger part.
     pub(crate) fn settle(&mut self, all_kept: &mut u64) {
         let kept = self.buffer.bytes()
             + self.pure_acks.memory()
@@ -259,18 +258,18 @@ impl Flow {
         self.account.charge(all_kept, kept);
     }
 
-    /// As if nothing had been charged yet.
+    /// Charges it as if nothing had been charged yet.
     pub(crate) fn recount(&mut self, all_kept: &mut u64) {
         self.account.forget_charge();
         self.settle(all_kept);
     }
 
-    /// There is memory for `bytes` more of this flow.
+    /// True if there is memory for `bytes` more of this flow.
     fn has_room(&self, ctx: &Context<'_>, bytes: usize) -> bool {
         self.account.has_room(ctx, bytes)
     }
 
-    /// Bytes that have not left for the client yet.
+    /// Bytes that wait to leave for the client, for the first time or again.
     pub(crate) fn waiting(&self) -> u64 {
         self.stream.received().saturating_sub(self.board.sent()) + self.board.lost_bytes()
     }
@@ -279,27 +278,27 @@ impl Flow {
         u64::from(self.handshake.mss).max(64)
     }
 
-    /// Before the first sample, that of the subscriber's other flows, or the second of RFC 6298, Section 2.1.
+    /// Returns the smoothed RTT: before the first sample the path's, or 1 s (RFC 6298, Section 2.1).
     fn smoothed_rtt(&self) -> Duration {
         self.round_trips.smoothed().or(self.path.rtt).unwrap_or(Duration::from_secs(1))
     }
 
-    /// Nothing that left later than this can have been answered yet.
+    /// Returns the shortest RTT. Nothing that left less than this long ago can have been answered yet.
     fn shortest_rtt(&self) -> Duration {
         self.path.rtt.unwrap_or(self.smoothed_rtt() / 2)
     }
 
-    /// The gateway repairs losses of this flow.
+    /// True if the gateway repairs losses of this flow.
     fn repairs(&self, config: &GatewayConfig) -> bool {
         config.retransmission.mode != RetransmissionMode::None && !self.leaves_repairs()
     }
 
-    /// The server repairs its losses, whatever the configuration says.
+    /// True if the server repairs its losses, whatever the configuration says.
     fn leaves_repairs(&self) -> bool {
         self.life.gave_up() || self.watch.server_repairs || self.watch.passes
     }
 
-    /// Nothing of this flow is ever held back.
+    /// True if nothing of this flow is ever held back.
     fn is_passive(&self, config: &GatewayConfig) -> bool {
         self.life.gave_up()
             || (config.retransmission.mode == RetransmissionMode::None
@@ -307,7 +306,7 @@ impl Flow {
                 && config.queue_bound.mode == crate::config::QueueBoundMode::None)
     }
 
-    /// The downlink stream starts, or is first seen, at `position`.
+    /// Starts the downlink stream at `position`, where it begins or is first seen.
     pub(crate) fn start_stream(&mut self, position: u64) {
         self.stream.start(position);
         self.board.reset(position);
@@ -328,7 +327,7 @@ impl Flow {
         self.pure_acks.release(ctx, u64::MAX);
     }
 
-    /// Repair has failed: the server's own recovery passes from here on, and sees everything.
+    /// Gives up repair. The server's own recovery passes from here on, and the server sees everything.
     fn give_up(&mut self, ctx: &mut Context<'_>) {
         self.life.give_up();
         ctx.counters.pass(crate::counters::PassReason::GaveUp);
@@ -336,7 +335,7 @@ impl Flow {
         self.abandon(ctx);
     }
 
-    /// The flow is over: nothing more will be repaired.
+    /// Closes the flow: nothing more will be repaired.
     pub(crate) fn close(&mut self, ctx: &mut Context<'_>, end: FlowStage) {
         if self.life.close(end) {
             ctx.observer.on_event(ctx.now, &self.key, &Event::Ended(self.status(ctx.config)));

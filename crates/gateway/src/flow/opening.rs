@@ -1,4 +1,4 @@
-//! The SYNs of a flow, in either direction, and what stands for them where a flow was open before a restart.
+//! The SYNs of a flow in both directions, and what replaces them for a flow that was open before a restart.
 
 use paceline_wire::{Flags, Packet, PortId, Seq, Tcp};
 
@@ -8,13 +8,13 @@ use super::{Context, Flow, Phase};
 use crate::observe::Event;
 use crate::{RADIO, WAN};
 
-/// Streams start one wrap up, so that positions before the first byte exist.
+/// Streams start at the second wrap of the sequence numbers, so that positions before the first byte exist.
 const FIRST_WRAP: u64 = 1 << 32;
 
 impl Flow {
-    /// A SYN or SYN-ACK of the client; `wanted` is the window scale that it should have at least.
+    /// Handles a SYN or SYN-ACK of the client. Its window scale should be at least `wanted`.
     pub(crate) fn on_client_syn(&mut self, ctx: &mut Context<'_>, mut packet: Packet, wanted: Option<u8>) {
-        // What a late copy of the SYN says of windows and numbers is no longer so: RFC 9293, Section 3.10.7.4, takes nothing from it.
+        // A late copy of the SYN tells old windows and numbers. RFC 9293, Section 3.10.7.4, takes nothing from it.
         let opens = self.life.phase() == Phase::Opening;
         if let Some(tcp) = packet.tcp() {
             if opens {
@@ -40,12 +40,12 @@ impl Flow {
         ctx.pass_to_server(packet);
     }
 
-    /// A SYN or SYN-ACK of the server.
+    /// Handles a SYN or SYN-ACK of the server.
     pub(crate) fn on_server_syn(&mut self, ctx: &mut Context<'_>, mut packet: Packet) {
         self.life.on_packet(ctx.now);
         self.handshake.on_server_syn(&mut packet);
         self.round_trips.server.on_handshake_answered(ctx.now);
-        // Where the radio loses one SYN-ACK, the client echoes the clock of the next.
+        // If the radio loses a SYN-ACK, the client echoes the timestamp of the next one.
         let tcp = packet.tcp().inspect(|tcp| self.clocks.on_syn(ctx.now, WAN, *tcp));
         if let Some(tcp) = tcp
             && self.proof.on_server_syn(ctx.now, tcp.seq())
@@ -54,7 +54,7 @@ impl Flow {
             if let Some(uplink) = self.upstream.uplink.as_mut().filter(|_| tcp.flags().contains(Flags::ACK)) {
                 uplink.on_syn_ack(tcp.ack(), tcp.window());
             }
-            // Data in a SYN (RFC 7413) is data, and passes with it.
+            // Data in a SYN (RFC 7413) passes with it. The stream starts behind this data.
             let first = FIRST_WRAP + u64::from(isn.0) + u64::from(tcp.seq_len());
             self.start_stream(first);
         }
@@ -75,8 +75,8 @@ impl Flow {
         ctx.observer.on_event(ctx.now, &self.key, &Event::Opened(self.shifts));
     }
 
-    /// A packet of a flow that was open before a restart came at this side. True if it tells, with what came at the other, where the streams
-    /// are.
+    /// Handles a packet of a flow that was open before a restart. True if it tells, with the other end's packet, where
+    /// the streams are.
     pub(super) fn resumes(&mut self, ctx: &Context<'_>, from: PortId, tcp: Tcp<'_>) -> bool {
         if !tcp.flags().contains(Flags::ACK) || tcp.flags().intersects(Flags::RST | Flags::SYN) {
             return false;
@@ -89,14 +89,14 @@ impl Flow {
         self.life.open();
         self.client.resume(ctx.now, client.window);
         self.start_stream(client.ack.unwrap_near(1 << 32));
-        // It passed, and more may have before.
+        // This data passed, and more may have passed before.
         self.stream.set_passed(server.end.unwrap_near(self.stream.received()));
         let uplink = self.upstream.uplink.insert(Uplink::at(server.ack.unwrap_near(1 << 32)));
         uplink.goes_on(client.end, server.ack, server.window);
         true
     }
 
-    /// The client's first ACK answers the server's SYN.
+    /// Takes an RTT sample if the client's first ACK answers the server's SYN.
     pub(super) fn sample_handshake(&mut self, ctx: &Context<'_>, ack: Seq) {
         if let Some(sent_at) = self.proof.take_syn_sent_at()
             && Seq::from(self.board.una()) == ack

@@ -1,39 +1,42 @@
-//! Data that left before the client had room for it, and came too soon.
+//! Data that came to the client before it had room.
 //!
-//! The schedule counts on what the application will have read by then (Eq. (7)). An application that reads less leaves no room, and the client
-//! discards what lies beyond its window; so it does behind a hole. Without SACK each such packet takes a round trip to repair (RFC 6582), so
-//! all of it leaves again. With it, too, and a flow can have less than its window alone would bring in each round trip. Then the window alone counts.
+//! The schedule counts on what the application will have read by then (Eq. (7)). If it reads less, or behind a hole,
+//! the client discards data beyond its window. Without SACK each discarded packet takes a round trip to repair (RFC
+//! 6582), so all of it leaves again. With SACK it leaves again, too. A flow can then have less than one window in each
+//! round trip would bring. In that case nothing is sent beyond the window.
 
 use paceline_wire::{Duration, Instant};
 
-/// Our choice: as long as a bound's answer about losses holds, and each time twice as long.
+/// Our choice: a mistake counts as long as a bound's answer about losses, and each time twice as long.
 const HOLDS: Duration = Duration::from_secs(10);
 const HOLDS_MAX: Duration = Duration::from_secs(600);
-/// Our choice: so many bytes leave again, and so many of the client's windows, before it is asked what that brought. One hole on a long path costs as
-/// much. Of 400 drawn clients 7 are below .98 of what passing gives. They were 11 when a megabyte and four windows more had to leave again than was
-/// new; with 4 windows in place of 16 they are 8.
+/// Our choice: this many bytes, and this many of the client's windows, leave again before the gateway checks what that
+/// brought. One hole on a long path costs as much. Of 400 drawn clients 7 are below .98 of what passing gives, and 8
+/// with 4 windows in place of 16. There were 11 when retransmissions had to exceed new data by a megabyte and four
+/// windows.
 const BYTES_MAX: u64 = 1 << 18;
 const WINDOWS_MAX: u64 = 16;
-/// Our choice: it is not asked before as many round trips of the client are over. A dozen with a hole in each come by chance, above all in slow start. With
-/// eight in place of 32 clients of 11 to 21 KB had half of what they have, or less, in five of 300 drawn points (seed 7777).
+/// Our choice: the gateway checks after this many round trips to the client. A dozen with a hole in each come by
+/// chance, above all in slow start. With 8 in place of 32, clients of 11 to 21 KB had at most half of their throughput.
+/// These were five of 300 drawn points (seed 7777).
 const ROUNDS_MIN: u64 = 32;
-/// Our choice: what is discarded within this time of the first belongs to the same mistake.
+/// Our choice: data that is discarded within this time of the first belongs to the same mistake.
 const ONE: Duration = Duration::from_secs(2);
 
-/// Since when, and for how long.
+/// When the newest mistake was found, and how long it counts.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Overshoot {
     at: Option<Instant>,
     holds: Duration,
-    /// When a packet was discarded for want of room.
+    /// When the client discarded the first packet of the newest mistake for want of room.
     #[serde(default)]
     discarded_at: Option<Instant>,
     /// The right edge of the window in the newest ACK that advanced.
     edge: u64,
-    /// Bytes that Eq. (12) retransmitted since that was looked at last.
+    /// Bytes that Eq. (12) retransmitted since the last check.
     #[serde(default)]
     retransmissions: u64,
-    /// Since the first of these so many bytes were acknowledged.
+    /// When the first of these left, and the bytes acknowledged since.
     #[serde(default)]
     since: Instant,
     #[serde(default)]
@@ -41,14 +44,14 @@ pub(super) struct Overshoot {
 }
 
 impl Overshoot {
-    /// An ACK advanced, by so many bytes.
+    /// Notes an ACK that advanced by `bytes`.
     pub(super) fn on_advance(&mut self, right_edge: u64, bytes: u64) {
         self.edge = right_edge;
         self.brought = self.brought.saturating_add(bytes);
     }
 
-    /// Behind a hole so many bytes lay beyond the client's window, the largest of which is `window_max`, and leave again (Eq. (12)). The shortest
-    /// round trip to the client is `rtt`.
+    /// Notes that `bytes` beyond the client's window leave again behind a hole (Eq. (12)). The client's largest window
+    /// is `window_max`, and its shortest round trip `rtt`. True if this is a new mistake.
     pub(super) fn on_retransmissions(
         &mut self,
         now: Instant,
@@ -75,8 +78,8 @@ impl Overshoot {
         true
     }
 
-    /// The segment that ends here is missing. If the client had no room for it when it had all before it, it has discarded it.
-    /// Returns whether that is the first of its mistake.
+    /// True if the client has discarded the segment that ends at `end`, as the first of a mistake. It had no room for
+    /// it even at the newest ACK that advanced.
     pub(super) fn is_discarded(&mut self, now: Instant, end: u64) -> bool {
         if end <= self.edge || self.discarded_at.is_some_and(|at| is_same_mistake(now, at)) {
             return false;
@@ -85,13 +88,13 @@ impl Overshoot {
         true
     }
 
-    /// Nothing is sent beyond the client's window.
+    /// True while nothing is sent beyond the client's window.
     pub(super) fn is_on(&self, now: Instant) -> bool {
         self.at.is_some_and(|at| now.saturating_since(at) < self.holds)
     }
 }
 
-/// What happens now belongs to the mistake that was first seen then.
+/// True if `now` belongs to the mistake that was first seen at `first`.
 fn is_same_mistake(now: Instant, first: Instant) -> bool {
     now.saturating_since(first) < ONE
 }
@@ -100,7 +103,7 @@ fn is_same_mistake(now: Instant, first: Instant) -> bool {
 mod tests {
     use super::*;
 
-    /// Each round trip of a second brings so many bytes to a client with a window of 50,000, and 100,000 leave again: whether that is ended.
+    /// Each round trip of 1 s brings `brought` bytes, and 100,000 leave again. True if a window of 50,000 ends that.
     fn ends(brought: u64) -> bool {
         let (mut overshoot, rtt) = (Overshoot::default(), Duration::from_secs(1));
         (1..100).any(|s| {

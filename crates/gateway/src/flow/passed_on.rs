@@ -1,4 +1,4 @@
-//! What has passed to the client in front of data that waits here, and binds what leaves later: timestamps, acknowledgements, windows.
+//! Timestamps, acknowledgements and windows that passed to the client before waiting data, and bind what leaves later.
 
 use core::ops::Range;
 
@@ -17,7 +17,7 @@ pub(super) struct PassedOn {
 }
 
 impl PassedOn {
-    /// What the server last told the client of the uplink, as the client reads it, for packets that leave a second time.
+    /// Notes the server's newest acknowledgement and window, as the client reads them. Retransmissions carry them.
     pub(super) fn note_newest(&mut self, packet: &Packet) {
         let Some(told) = told_by(packet) else { return };
         if self.newest.is_none_or(|(ack, _)| told.0.distance(ack) >= 0) {
@@ -25,9 +25,10 @@ impl PassedOn {
         }
     }
 
-    /// A packet with an old sequence number, which ends at `end`, will be in front of older ones that wait here, and the client takes
-    /// over its timestamp. Not that of one wholly below `una`, what the client has acknowledged: that is outside its window, and TS.Recent stays
-    /// (RFC 7323, Section 5.3, R2 before R3; Linux: tcp_sequence). Such a number may be a guess of somebody who does not see the flow.
+    /// Notes the timestamp of a packet that passes in front of older ones, which wait here. Its data is old and ends at
+    /// `end`. The client takes over the timestamp, unless all data lies below `una`, outside its window. Then TS.Recent
+    /// stays (RFC 7323, Section 5.3, R2 before R3; Linux: tcp_sequence). Whoever does not see the flow may guess such a
+    /// number.
     pub(super) fn note_passed(&mut self, una: u64, end: u64, stamp: Option<u32>) {
         if let Some(value) = stamp.filter(|_| end >= una)
             && self.passed_tsval.is_none_or(|passed| value.wrapping_sub(passed) as i32 > 0)
@@ -36,8 +37,8 @@ impl PassedOn {
         }
     }
 
-    /// A packet with `data` leaves in front of what waits here, and the client takes over its acknowledgement: not that of one outside its
-    /// `window` (RFC 9293, Section 3.10.7.4).
+    /// Notes the acknowledgement of a packet with `data` that leaves in front of waiting ones. The client takes it
+    /// over, unless the packet lies outside its `window` (RFC 9293, Section 3.10.7.4).
     pub(super) fn note_told(&mut self, window: Range<u64>, data: Range<u64>, packet: &Packet) {
         if let Some(told) = told_by(packet).filter(|_| data.end >= window.start && data.start <= window.end)
             && self.passed_ack.is_none_or(|(ack, _)| told.0.distance(ack) > 0)
@@ -46,16 +47,16 @@ impl PassedOn {
         }
     }
 
-    /// A packet with kept `data` leaves. What leaves first may be newer than what follows: the server may have sent a part again, in other
-    /// segments.
+    /// Prepares a packet with kept `data` to leave. It may be newer than what follows, if the server sent a part again
+    /// in other segments.
     pub(super) fn leave(&mut self, window: Range<u64>, data: Range<u64>, packet: &mut Packet) {
         self.refresh(packet);
         self.note_told(window, data, packet);
     }
 
-    /// Data that is older than what has passed is given its timestamp and acknowledgement. By its own timestamp the client would take it for an
-    /// old duplicate and never accept it (PAWS, RFC 7323, Section 5.3), by an acknowledgement more than a window behind neither (RFC 5961,
-    /// Section 5.2).
+    /// Gives data that is older than what has passed the passed timestamp and acknowledgement. By its own timestamp the
+    /// client would never accept it (PAWS, RFC 7323, Section 5.3). Nor would it by an acknowledgement more than a
+    /// window behind (RFC 5961, Section 5.2).
     pub(super) fn refresh(&self, packet: &mut Packet) {
         if let Some((ack, window)) = self.passed_ack
             && packet.tcp().is_some_and(|tcp| ack.distance(tcp.ack()) > 0)
@@ -72,13 +73,13 @@ impl PassedOn {
         }
     }
 
-    /// The timestamp with which data leaves that came with `value`.
+    /// Returns the timestamp with which data leaves that came with `value`.
     pub(super) fn leaves_with(&self, value: u32) -> u32 {
         self.passed_tsval.filter(|passed| passed.wrapping_sub(value) as i32 > 0).unwrap_or(value)
     }
 
-    /// Acknowledgement and window of a packet that leaves a second time, and before those that wait. As in a server's own retransmission,
-    /// what is acknowledged has moved on since it left first; but the older acknowledgements of what waits would then seem reordered.
+    /// Returns acknowledgement and window for a packet that leaves before those `waiting`: the newest, as in a server's
+    /// own retransmission. They are no newer than those of a waiting packet, which would then seem reordered.
     pub(super) fn told_before<'a>(
         &self,
         waiting: impl IntoIterator<Item = Option<&'a Packet>>,

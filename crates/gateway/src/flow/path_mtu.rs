@@ -1,27 +1,27 @@
 //! The smaller path MTU of a flow, as ICMP messages tell it (RFC 1191, RFC 8201).
 //!
-//! What is kept here leaves in packets that fit, cut anew if need be. A message only lowers a number: it costs the same whatever is kept, and
-//! nothing has to come from the server again.
+//! Kept data leaves in packets that fit, cut anew if need be. A message only lowers a number. It costs the same
+//! whatever is kept, and the server has to send nothing again.
 
 use paceline_wire::{Duration, Instant};
 
 use crate::retransmit_buffer::Chunk;
 
-/// RFC 1191, Section 6.3, and RFC 8201, Section 4: a path may have become better after ten minutes.
+/// RFC 1191, Section 6.3, and RFC 8201, Section 4: the path MTU may have grown after ten minutes.
 const FORGOTTEN: Duration = Duration::from_secs(600);
-/// Our choice: ten messages a second are believed of a flow. A Linux router tells a sender once a second (net.ipv4.icmp_ratelimit).
+/// Our choice: ten messages a second are believed of a flow. A Linux router sends one (net.ipv4.icmp_ratelimit).
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is known.
+/// The path MTU that is known.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PathMtu {
-    /// Bytes of IP; zero while none is known.
+    /// Bytes of an IP packet; zero while unknown.
     bytes: u64,
     noted_at: Instant,
 }
 
 impl PathMtu {
-    /// A router says so. True if it is news.
+    /// Takes a router's message that IP packets of `bytes` fit. True if it is news.
     pub(crate) fn on_message(&mut self, now: Instant, bytes: u64) -> bool {
         let age = now.saturating_since(self.noted_at);
         let is_news = self.bytes == 0 || age >= FORGOTTEN || (bytes < self.bytes && age >= PAUSE);
@@ -31,7 +31,7 @@ impl PathMtu {
         is_news
     }
 
-    /// Payload of the largest packet that fits, behind so many bytes of headers (RFC 1191, Section 3: the MTU is that of the whole packet).
+    /// Payload of the largest packet that fits with its `headers` bytes (RFC 1191, Section 3: the MTU counts both).
     fn payload(&self, headers: usize) -> u64 {
         if self.bytes == 0 { u64::MAX } else { self.bytes.saturating_sub(headers as u64).max(1) }
     }
@@ -46,7 +46,7 @@ impl PathMtu {
         chunk.segment_len().min(self.fits(chunk))
     }
 
-    /// Where a packet of this chunk ends that starts at `start`, and has at most `limit` bytes but at least one segment.
+    /// Returns the end of a packet of this chunk from `start`: at most `limit` bytes long, but at least one segment.
     pub(super) fn piece_end(&self, chunk: &Chunk, start: u64, limit: u64) -> u64 {
         chunk.piece_end(start, limit, self.fits(chunk))
     }
@@ -85,7 +85,7 @@ mod tests {
         Packet::parse(&[], &ip, &mut paceline_wire::BufferPool::new(1 << 16)).unwrap()
     }
 
-    /// Ten thousand chunks are kept, and so many messages come a second: none looks at more than one.
+    /// Ten thousand chunks are kept, and 500 messages come a second. None looks at more than one chunk.
     #[test]
     fn a_message_costs_the_same_whatever_is_kept() {
         let mut gateway = Gateway::new(GatewayConfig::default());
@@ -106,13 +106,13 @@ mod tests {
             gateway.handle_packet(now, RADIO, too_big(1, mtu));
             assert!(looks(&gateway) - before <= 1, "{mtu}");
         }
-        // Ten a second, and none below the floor, lower what is believed.
+        // Ten messages a second lower the MTU that is believed, and none below the floor.
         let known = gateway.table.flow(id).unwrap().path_mtu;
         assert!((552..2_000 - 10).contains(&known.bytes), "{known:?}");
         assert_eq!(gateway.table.flow(id).unwrap().buffer.bytes(), kept);
     }
 
-    /// A split flow's own sender cuts its packets anew at each message that is believed: ten a second are.
+    /// A split flow's own sender cuts its packets anew at each message that is believed: ten a second.
     #[test]
     fn a_split_flow_believes_ten_messages_a_second() {
         let config = GatewayConfig { mode: crate::config::FlowMode::Split, ..GatewayConfig::default() };

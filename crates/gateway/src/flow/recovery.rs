@@ -1,5 +1,5 @@
-//! What is known of losses of the radio link: the hole at the front, what may be lost, what was asked for and what was given up.
-//! The rules by which something is lost are in losses.rs.
+//! Known losses of the radio link: the hole at the front, suspected losses, the probe, and what was given up. The rules
+//! by which something is lost are in losses.rs.
 
 use core::ops::Range;
 
@@ -13,16 +13,16 @@ use super::early_answers::EarlyAnswers;
 use crate::flight::{Flight, Transmission};
 use crate::scoreboard::Scoreboard;
 
-/// Suspected ranges that may wait for the reordering window; beyond it the oldest count as lost.
+/// Suspected ranges that may wait for the reordering window. Of more, the oldest count as lost.
 const SUSPECTS_MAX: usize = 4096;
 /// DupThresh of RFC 6675.
 const SURPLUS_MIN: u32 = 3;
 
-/// What an ACK says to have left the link.
+/// What has left the link according to an ACK.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Left {
     pub(super) bytes: u64,
-    /// Departure of the last of it.
+    /// Departure of its last transmission.
     pub(super) sent_at: Option<Instant>,
 }
 
@@ -48,8 +48,8 @@ pub(super) struct Hole {
     pub(super) sent_at: Instant,
 }
 
-/// The head was sent again because the client was silent. Was it loss, or only delay? As in F-RTO (RFC 5682): if the
-/// answer covers more than the head, the first copies are arriving and nothing else is lost.
+/// A probe: the head was sent again because the client was silent. The answer tells loss from delay, as in F-RTO (RFC
+/// 5682). If it covers more than the head, the first copies are arriving and nothing else is lost.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Probe {
     /// Where the head ends.
@@ -58,33 +58,33 @@ struct Probe {
     decide_at: Option<Instant>,
 }
 
-/// Everything in flight was given up by the answer to a probe, which was only a guess: behind an outage the first copies may follow
-/// slowly. As in RFC 5682, Section 2.1, step 3, what arrives without having been sent again proves it wrong.
+/// A guess that everything in flight was lost, made by the answer to a probe. After an outage first copies may follow
+/// slowly. As in RFC 5682, Section 2.1, step 3, the arrival of data that was not sent again refutes it.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Guess {
-    /// When.
+    /// When it was made.
     at: Instant,
-    /// What was in flight.
+    /// What was in flight then.
     flight: Flight,
-    /// Where that ended.
+    /// End of what was in flight.
     end: u64,
     /// Bytes of it that may leave again before the client is heard.
     #[serde(rename = "may_repeat")]
     may_retransmit: u64,
 }
 
-/// The server sent the front again while the newest copy of this end was thought to be on its way.
+/// The server sent the front again while the newest copy from here was thought to be in flight.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Insistence {
     front: u64,
     /// Departure of that copy.
     sent_at: Instant,
-    /// When the server's came.
+    /// Arrival of the server's copy.
     since: Instant,
 }
 
-/// Our choice: in RFC 5681, Section 3.1, one segment leaves after a timeout; here the client has been heard, so it is as at the
-/// beginning (RFC 6928).
+/// Segments that leave first after a guess. Our choice: as at the beginning (RFC 6928), since the client has been
+/// heard. In RFC 5681, Section 3.1, one segment leaves after a timeout.
 const RETRANSMIT_FIRST: u64 = 10;
 
 /// Loss detection of one flow.
@@ -94,15 +94,16 @@ pub(super) struct Recovery {
     suspects: VecDeque<Suspect>,
     probe: Option<Probe>,
     guess: Option<Box<Guess>>,
-    /// Without SACK: what had left when the newest episode of losses began (`recover` of RFC 6582), and when a repair left last.
+    /// Without SACK: end of what had left when the newest loss episode began (`recover` of RFC 6582), and departure of
+    /// the newest repair.
     #[serde(default)]
     recover: u64,
     #[serde(default)]
     repaired_at: Instant,
-    /// Without SACK: bytes that duplicate ACKs told of, and no cumulative ACK has covered (Linux: sacked_out).
+    /// Without SACK: bytes that duplicate ACKs reported and no cumulative ACK has covered (Linux: sacked_out).
     #[serde(default)]
     told: u64,
-    /// Where all that was sent again from here ends.
+    /// End of all that was sent again from here.
     #[serde(default)]
     pub(super) retransmitted_to: u64,
     #[serde(default)]
@@ -111,9 +112,9 @@ pub(super) struct Recovery {
     insistence: Option<Insistence>,
     /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
     surplus: u32,
-    /// Quarters of the RTT that the reordering window has; none while no reordering was seen.
+    /// The reordering window in quarters of the RTT; zero while no reordering was seen.
     reordering_quarters: u64,
-    /// Holes still to be closed until the window is taken back (RACK.reo_wnd_persist).
+    /// Holes that have to close until the window is taken back (RACK.reo_wnd_persist).
     reordering_persist: u32,
     /// What was found lost since the last report, and when the first of it had left.
     #[serde(default)]
@@ -130,8 +131,9 @@ impl Recovery {
         [self.suspects.front().map(|s| s.deadline), decision].into_iter().flatten().min()
     }
 
-    /// The server sends `front` again, of which a copy left at `sent_at`. True if it has done so before, and had the time since to hear of
-    /// that copy, a `round_trip`: after an outage of minutes the RTT that is measured here is as long, and the server may know better.
+    /// True if the server insists on `front`, of which a copy left at `sent_at`. It has sent `front` a `round_trip`
+    /// before, and could hear of that copy since. After an outage of minutes the RTT measured here is as long, and the
+    /// server may know better.
     pub(super) fn server_insists(
         &mut self,
         now: Instant,
@@ -156,7 +158,7 @@ impl Recovery {
         suspects + self.guess.as_ref().map_or(0, |guess| guess.flight.memory())
     }
 
-    /// The client was silent and is being asked.
+    /// True if the client was silent and is being asked.
     pub(super) fn is_asking(&self) -> bool {
         self.probe.is_some()
     }
@@ -166,7 +168,7 @@ impl Recovery {
         self.guess.as_ref().map_or(u64::MAX, |guess| guess.may_retransmit)
     }
 
-    /// Lost data left again.
+    /// Notes that lost data left again.
     pub(super) fn on_retransmitted(&mut self, now: Instant, data: Range<u64>) {
         self.repaired_at = now;
         self.retransmitted_to = self.retransmitted_to.max(data.end);
@@ -175,15 +177,16 @@ impl Recovery {
         }
     }
 
-    /// RFC 8985, Section 6.2, Step 4: a quarter of the RTT at first, one more for each retransmission that proves to
-    /// have been needless, up to the RTT.
+    /// Widens the reordering window (RFC 8985, Section 6.2, Step 4): a quarter of the RTT for each retransmission that
+    /// proves needless, up to the RTT.
     fn on_reordering(&mut self) {
         self.reordering_quarters = (self.reordering_quarters + 1).min(4);
         self.reordering_persist = 16;
     }
 
-    /// Everything below `una` has arrived. True if that closes the hole. The same step of RFC 8985 takes the window back after 16
-    /// recoveries without a needless retransmission; here to none, since radio links reorder at hand-overs, and not before or after.
+    /// Takes the news that everything below `una` has arrived. True if that closes the hole. The same step of RFC 8985
+    /// takes the window back after 16 recoveries without a needless retransmission. Here it is taken back to zero:
+    /// radio links reorder at hand-overs, not before or after.
     pub(super) fn on_advance(&mut self, una: u64) -> bool {
         self.guess.take_if(|guess| guess.end <= una);
         if self.hole.take_if(|hole| una > hole.position).is_none() {
@@ -197,7 +200,7 @@ impl Recovery {
         true
     }
 
-    /// The front of the stream is missing, which had left at `sent_at`; all below `sent` has left.
+    /// Opens a hole at the front. The missing data had left at `sent_at`, and all below `sent` has left.
     pub(super) fn open_hole(&mut self, una: u64, sent: u64, sent_at: Instant) {
         self.hole = Some(Hole { position: una, sent_at });
         if una >= self.recover {
@@ -205,21 +208,21 @@ impl Recovery {
         }
     }
 
-    /// Without SACK: an ACK that ends at `una` is partial (RFC 6582), and an answer to the repair. The first copies of what lies before `recover`
-    /// have arrived or are lost. An ACK that comes too soon is not for the repair (RFC 8985, Section 6.2, Step 2), but for a first copy that
-    /// was late: there one repair in a round trip is all that may be needless.
+    /// Without SACK: true if an ACK up to `una` is partial (RFC 6582) and answers the repair. Then the first copies of
+    /// data before `recover` have arrived or are lost. An ACK sooner than `soon` is not for the repair (RFC 8985,
+    /// Section 6.2, Step 2), but for a late first copy. So at most one repair in a round trip is needless.
     pub(super) fn is_partial(&self, now: Instant, una: u64, soon: Duration) -> bool {
         una < self.recover && now.saturating_since(self.repaired_at) >= soon
     }
 
-    /// A duplicate ACK came although only the head's repair and what left after it are on the link. True if by this count the repair is
-    /// lost, too; a count may be off by what the client acknowledged twice.
+    /// Counts a duplicate ACK that came although only the head's repair and later departures are in flight. True if by
+    /// this count the repair is lost, too. The count may be off by what the client acknowledged twice.
     pub(super) fn on_surplus(&mut self) -> bool {
         self.surplus += 1;
         self.surplus >= SURPLUS_MIN
     }
 
-    /// A range should have been reported. Returns what is to be judged at once.
+    /// Takes a range that should have been reported. Returns what is to be judged at once.
     pub(super) fn suspect(
         &mut self,
         now: Instant,
@@ -244,15 +247,15 @@ impl Recovery {
         self.suspects.pop_front().map(|suspect| suspect.gone)
     }
 
-    /// The link has lost `bytes` of what left at `sent_at`.
+    /// Notes that the link has lost `bytes` of what left at `sent_at`.
     pub(super) fn note_found(&mut self, bytes: u64, sent_at: Instant) {
         self.found.bytes += bytes;
         self.found.sent_at = self.found.sent_at.into_iter().chain([sent_at]).min();
     }
 
-    /// The client has bytes that were sent again less than an RTT (`soon`) ago: it got the first copy, late. (RFC 8985 learns
-    /// this from D-SACKs, one round trip later. They do not tell a copy sent for the order of arrivals from one sent for
-    /// Eq. (12) or as a probe, which may be needless without any reordering.)
+    /// Detects reordering: the client has bytes that were sent again less than an RTT (`soon`) ago, so the first copy
+    /// came late. RFC 8985 learns this from D-SACKs, one round trip later. A D-SACK does not tell why a copy was sent.
+    /// A copy for Eq. (12) or a probe may be needless without reordering.
     pub(super) fn check_needless(
         &mut self,
         now: Instant,
@@ -265,31 +268,31 @@ impl Recovery {
             return;
         }
         let Some(retransmission) = board.retransmission_at(newly.start) else { return };
-        // A copy that Eq. (12) had given up was kept by the client after all.
+        // The client has kept an older copy that Eq. (12) had given up.
         let expected = retransmission.is_behind_older(flight);
         if !expected && now.saturating_since(retransmission.sent_at) < soon {
             self.on_reordering();
         }
     }
 
-    /// The head, which ends at `end`, is sent again; what became of the rest is left open.
+    /// Starts a probe: the head, up to `end`, is sent again. What became of the rest is left open.
     pub(super) fn ask(&mut self, end: u64) {
         self.probe = Some(Probe { end, decide_at: None });
     }
 
-    /// Without SACK: a duplicate ACK tells that so many bytes have arrived behind the hole.
+    /// Without SACK: notes `bytes` that have arrived behind the hole, as a duplicate ACK tells.
     pub(super) fn on_told(&mut self, bytes: u64) {
         self.told = self.told.saturating_add(bytes);
     }
 
-    /// Of `acked` bytes, those that no duplicate ACK told of; a `segment` at least, which closed the hole.
+    /// Returns how many of `acked` bytes no duplicate ACK has reported: at least a `segment`, which closed the hole.
     pub(super) fn untold(&mut self, acked: u64, segment: u64) -> u64 {
         let told = self.told.min(acked.saturating_sub(segment));
         self.told -= told;
         acked - told
     }
 
-    /// Once no hole is known all that was told of is covered.
+    /// Resets the bytes that duplicate ACKs reported if no hole is known: the cumulative ACK covers them.
     pub(super) fn forget_told(&mut self) {
         if self.hole.is_none() && self.suspects.is_empty() {
             self.told = 0;
@@ -302,8 +305,8 @@ impl Recovery {
         Some(board.sacked_until(end).unwrap_or(end))
     }
 
-    /// The client reported after a probe: `more` than the head has arrived. Packets that were only delayed follow each other closely: the
-    /// rest has until `decide_at`.
+    /// Handles a report of the client after a probe. If only the head has arrived, and no `more`, the rest has until
+    /// `decide_at`. Packets that were only delayed follow each other closely.
     pub(super) fn on_answer(&mut self, more: bool, decide_at: Instant) {
         if more {
             self.probe = None;
@@ -312,18 +315,18 @@ impl Recovery {
         }
     }
 
-    /// The same without SACK: what has arrived may be what had arrived before. All below `sent` has left.
+    /// Handles a report after a probe without SACK: it may be about earlier arrivals. All below `sent` has left.
     pub(super) fn on_answer_without_sack(&mut self, sent: u64) {
         if self.probe.take().is_some() {
             self.recover = sent;
         }
     }
 
-    /// Only the head had arrived by now: everything in flight is given up, `una..sent`.
+    /// Gives up everything in flight, `una..sent`: only the head has arrived by now.
     pub(super) fn guess(&mut self, now: Instant, una: u64, sent: u64, segment: u64, flight: &mut Flight) {
         self.suspects.clear();
         self.probe = None;
-        // What an earlier guess gave up, and nothing has shown to be lost or not, still belongs to it.
+        // An earlier guess that is still open goes on in this one, with what it gave up.
         let (at, may_retransmit) = match self.guess.take() {
             Some(earlier) => {
                 flight.put_back(earlier.flight, una);
@@ -334,13 +337,13 @@ impl Recovery {
         self.guess = Some(Box::new(Guess { at, flight: flight.take(), end: sent, may_retransmit }));
     }
 
-    /// The time to answer a probe is over: only its head has arrived.
+    /// True if the time to answer a probe is over: only its head has arrived.
     pub(super) fn answer_is_due(&self, now: Instant) -> bool {
         self.probe.and_then(|probe| probe.decide_at).is_some_and(|at| at <= now)
     }
 
-    /// The client reports `arrived`: of a copy that left after the guess, or of a first copy, which proves it wrong? What left later than
-    /// `soon` ago has hardly been answered yet.
+    /// Reviews the guess when the client reports `arrived`. A first copy proves it wrong; a copy that left after the
+    /// guess does not. What left less than `soon` ago has hardly been answered yet.
     pub(super) fn review_guess(
         &mut self,
         now: Instant,
@@ -357,7 +360,8 @@ impl Recovery {
             guess.may_retransmit += 2 * (arrived.end - arrived.start);
         } else if let Some(guess) = self.guess.take() {
             flight.put_back(guess.flight, board.una());
-            // What has no copy on its way was lost before the guess, or came from the server since and has never left.
+            // What has no copy in flight stays lost: it was lost before the guess, or came from the server since and
+            // never left.
             for copy in flight.copies() {
                 board.remove_lost(copy.start..copy.end.min(guess.end));
             }
@@ -365,7 +369,7 @@ impl Recovery {
         }
     }
 
-    /// Somebody else repairs what lies above `una` from here on.
+    /// Forgets all losses: from here on the server repairs what lies above `una`.
     pub(super) fn forget(&mut self, una: u64, flight: &mut Flight) {
         if let Some(guess) = self.guess.take() {
             flight.put_back(guess.flight, una);

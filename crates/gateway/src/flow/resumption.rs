@@ -1,8 +1,8 @@
-//! A flow that was open before a restart: where its streams are, nobody here knows.
+//! Finds the stream positions of a flow that was open before a restart.
 //!
-//! A single packet could tell, and be anybody's. So nothing is believed before a packet of each end has come, and the two agree: what one
-//! acknowledges is what the other sends. Until then all passes, as without a gateway. Whoever sees neither end has to guess two numbers,
-//! and be heard on both sides.
+//! A single packet could tell them, but anybody may have sent it. So nothing is believed before a packet of each end
+//! has come, and one acknowledges what the other sends. Until then all packets pass, as without a gateway. Whoever sees
+//! neither end has to guess two numbers, and send packets on both sides.
 
 use paceline_wire::{PortId, Seq, Tcp};
 
@@ -18,26 +18,26 @@ pub(super) struct Resumption {
 /// What a packet says of both streams.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Said {
-    /// The number behind it.
+    /// Sequence number after the packet.
     pub(super) end: Seq,
     pub(super) ack: Seq,
     /// In bytes.
     pub(super) window: u64,
 }
 
-/// Our choice: no window without scaling is larger, so a server's own may have been as large before.
+/// Our choice: the largest window without scaling, so the server's window may have been this large before.
 const UPLINK_MIN: u64 = 65_535;
 
 impl Said {
-    /// Windows have this shift.
+    /// Reads a packet whose window has this shift.
     pub(super) fn by(tcp: Tcp<'_>, shift: u8) -> Self {
         Said { end: tcp.end_seq(), ack: tcp.ack(), window: u64::from(tcp.window()) << shift }
     }
 }
 
 impl Resumption {
-    /// What a packet says that came at this side. Returns what the server and the client have said if that tells where the streams are, of
-    /// which `window` at most is on its way to the client.
+    /// Notes what a packet at this side says. Returns what the server and the client have said if they agree on the
+    /// positions. At most `window` bytes are then in flight to the client.
     pub(super) fn on_packet(&mut self, from: PortId, said: Said, window: u64) -> Option<(Said, Said)> {
         *(if from == WAN { &mut self.server } else { &mut self.client }) = Some(said);
         let (server, client) = self.server.zip(self.client)?;

@@ -5,14 +5,14 @@ use paceline_wire::{Duration, Instant};
 use crate::rtt::RttEstimator;
 use crate::server_rtt::ServerRtt;
 
-/// Our choice: the floor of the timeout beyond the RTT. Smaller than a server's 200 ms, so that the gateway is first;
-/// larger than what a radio scheduler holds back (some tens of ms).
+/// Our choice: the least time that a timeout waits beyond the RTT. It is less than a server's 200 ms, so that the
+/// gateway is first. It is more than a radio scheduler holds back (some tens of ms).
 pub(super) const VARIATION_MIN: Duration = Duration::from_millis(100);
 
-/// RFC 6298, Section 2.4, has no shorter timeout.
+/// The shortest timeout of RFC 6298, Section 2.4.
 const STANDSTILL_MIN: Duration = Duration::from_secs(1);
 
-/// Those of one flow.
+/// The round trips of one flow.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct RoundTrips {
     /// To the client.
@@ -22,7 +22,7 @@ pub(super) struct RoundTrips {
     /// When the client was heard last.
     #[serde(default)]
     heard_at: Instant,
-    /// From when to when the newest standstill was, by the clock of departures.
+    /// Begin and end of the newest standstill, to be compared with departures.
     #[serde(default)]
     stood: (Instant, Instant),
     #[serde(rename = "server_rtt")]
@@ -40,27 +40,27 @@ impl RoundTrips {
         }
     }
 
-    /// To the client, if one was measured.
+    /// The smoothed RTT to the client, if one was measured.
     pub(super) fn smoothed(&self) -> Option<Duration> {
         self.rtt.smoothed()
     }
 
-    /// Of those to the client.
+    /// The deviation of the RTT to the client.
     pub(super) fn deviation(&self) -> Duration {
         self.rtt.deviation()
     }
 
-    /// To the server.
+    /// The round trip to the server.
     pub(super) fn of_server(&self) -> Duration {
         self.server.get()
     }
 
-    /// A SYN is answered that left at `sent_at`.
+    /// Takes the round trip of a SYN that left at `sent_at` and is answered now.
     pub(super) fn on_handshake(&mut self, sent_at: Instant, now: Instant) -> Duration {
         self.rtt.on_sample(sent_at, now)
     }
 
-    /// The client reports what left once, at `sent_at`.
+    /// Takes the round trip of data that left once, at `sent_at`, and is reported now.
     pub(super) fn on_sample(&mut self, sent_at: Instant, now: Instant) -> Duration {
         let rtt = now.saturating_since(sent_at);
         self.rtt_sample = Some(rtt);
@@ -68,10 +68,12 @@ impl RoundTrips {
         rtt
     }
 
-    /// The client is heard, and the oldest packet on its way left at `oldest`. Our choice: how long the link stood still (a silence of a timeout, and of a
-    /// second: RFC 6298, Section 2.4) is no part of a round trip; all but the last round trip of the silence is taken off. Else the next timeout was
-    /// that long, too. Where all was lost that left at the end of the standstill, nothing else told of it: BBR over an outage of 2.8 s stood for seven more.
-    /// A second silence within two round trips of the first is a longer path, and what is shorter than a second is as often another's queue.
+    /// Notes that the client is heard. The oldest packet in flight left at `oldest`. Our choice: the time in which the
+    /// link stood still is no part of a round trip. A standstill is a silence longer than a timeout and than a second
+    /// (RFC 6298, Section 2.4). All of it but the last round trip is taken off. Without this the next timeout was as
+    /// long as the standstill. If everything that left at its end was lost, nothing else told of that: BBR stood still
+    /// for seven more seconds after an outage of 2.8 s. A second silence within two round trips of the first is a
+    /// longer path. A silence of less than a second is as often another flow's queue.
     pub(super) fn on_report(&mut self, now: Instant, oldest: Option<Instant>) {
         let heard_at = core::mem::replace(&mut self.heard_at, now);
         let (Some(oldest), Some(rtt)) = (oldest, self.smoothed()) else { return };
@@ -82,17 +84,17 @@ impl RoundTrips {
         }
     }
 
-    /// How long of the time behind `sent_at` the link stood still.
+    /// Returns how long the link stood still after `sent_at`.
     fn stood_for(&self, sent_at: Instant) -> Duration {
         self.stood.1.saturating_since(self.stood.0.max(sent_at))
     }
 
-    /// What a timeout waits beyond the round trip.
+    /// Returns how long a timeout waits beyond the round trip.
     pub(super) fn variation(&self) -> Duration {
         (self.deviation() * 4).max(VARIATION_MIN)
     }
 
-    /// The newest sample of which the virtual window has not heard.
+    /// Takes the newest sample that the virtual window has not seen.
     pub(super) fn take_sample(&mut self) -> Option<Duration> {
         self.rtt_sample.take()
     }
@@ -112,7 +114,7 @@ mod tests {
         };
         let usual = Duration::from_millis(80);
         (0..50).for_each(|n| assert_eq!(ack(1_000 + 10 * n, 1_080 + 10 * n).1, Some(usual)));
-        // Two seconds of nothing, then what waited.
+        // Nothing for two seconds, then the data that waited.
         for n in 0..20 {
             let (sample, smoothed) = ack(1_500 + n, 3_500 + n);
             assert_eq!(sample, Duration::from_secs(2));
@@ -124,7 +126,7 @@ mod tests {
     fn a_longer_path_is_learnt_by_the_second_flight() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let mut round_trips = RoundTrips::new();
-        // One flight in a round trip, of 80 ms and then of 1,400.
+        // One flight per round trip, which is 80 ms and then 1,400 ms.
         let mut flight = |sent: u64, rtt: u64| {
             for n in 0..3 {
                 round_trips.on_report(at(sent + rtt + n), Some(at(sent)));

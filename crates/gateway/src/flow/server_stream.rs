@@ -6,7 +6,7 @@ use paceline_wire::{Duration, Instant};
 
 use super::stale_promise::StalePromise;
 
-/// What was lost before the gateway counts for as long as losses behind it do (bound/backoff.rs).
+/// How long a loss before the gateway counts: as long as losses behind it (bound/backoff.rs).
 const OF_LATE: Duration = Duration::from_secs(30);
 
 /// What the server has sent.
@@ -18,7 +18,7 @@ pub(super) struct ServerStream {
     #[serde(default)]
     passed: u64,
     server_fin: Option<u64>,
-    /// When the server sent again what had been lost before the gateway, last.
+    /// When the server last repaired a loss before the gateway.
     #[serde(default)]
     lost_at: Option<Instant>,
     /// The server's newest bytes, which it sent again before they had left.
@@ -29,37 +29,37 @@ pub(super) struct ServerStream {
 }
 
 impl ServerStream {
-    /// It starts, or is first seen, at `position`.
+    /// Starts the stream at `position`, where it begins or is first seen.
     pub(super) fn start(&mut self, position: u64) {
         self.received = position;
     }
 
-    /// All below `end` has come.
+    /// Notes that data up to `end` has come.
     pub(super) fn on_received(&mut self, end: u64) {
         self.received = self.received.max(end);
     }
 
-    /// What passed without being kept ends at `end`.
+    /// Notes that data up to `end` passed without being kept.
     pub(super) fn on_passed(&mut self, end: u64) {
         self.passed = self.passed.max(end);
     }
 
-    /// So far it had passed when it was found again.
+    /// Sets how far data had passed when a resumed flow was found.
     pub(super) fn set_passed(&mut self, end: u64) {
         self.passed = end;
     }
 
-    /// What the server sent again had been lost before the gateway.
+    /// Notes that the server repaired a loss before the gateway.
     pub(super) fn on_lost_before(&mut self, now: Instant) {
         self.lost_at = Some(now);
     }
 
-    /// Something was lost before the gateway of late.
+    /// True if something was lost before the gateway of late.
     pub(super) fn lost_of_late(&self, now: Instant) -> bool {
         self.lost_at.is_some_and(|at| now.saturating_since(at) <= OF_LATE)
     }
 
-    /// The server's FIN ends at `end`.
+    /// Notes the server's FIN, which ends at `end`.
     pub(super) fn on_fin(&mut self, end: u64) {
         self.server_fin = Some(end);
     }
@@ -74,13 +74,13 @@ impl ServerStream {
         self.passed
     }
 
-    /// The client, which has all below `una`, has the FIN, too.
+    /// True if the client, which has all below `una`, has the FIN, too.
     pub(super) fn is_over(&self, una: u64) -> bool {
         self.server_fin.is_some_and(|fin| una >= fin)
     }
 
-    /// How much payload the stream has between these positions, of which the server's FIN is one (RFC 9293, section 3.4) and no
-    /// payload.
+    /// Returns the bytes of payload between these positions. The server's FIN takes a position (RFC 9293, Section 3.4),
+    /// but is no payload.
     pub(super) fn payload_in(&self, start: u64, end: u64) -> u64 {
         let has_fin = self.server_fin.is_some_and(|fin| start < fin && fin <= end);
         end - start - u64::from(has_fin)

@@ -3,7 +3,7 @@
 use crate::supply::Supply;
 use crate::virtual_window::VirtualWindow;
 
-/// The window that the server sees, and whether it keeps up with it.
+/// The window that the server sees, and whether the server keeps up with it.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct Shown {
     pub(super) virtual_window: VirtualWindow,
@@ -15,7 +15,7 @@ impl Shown {
         Shown { virtual_window: VirtualWindow::new(0), supply: Supply::default() }
     }
 
-    /// The stream starts, or is first seen, at `position`.
+    /// Starts the stream at `position`, where it begins or is first seen.
     pub(super) fn start(&mut self, position: u64) {
         self.virtual_window = VirtualWindow::new(position);
     }

@@ -1,15 +1,15 @@
-//! Whether a flow that was read from another process can be one: of its numbers others are computed, without a look at each.
+//! Checks a flow that was read from another process. Later computations use its numbers unchecked.
 
 use super::Flow;
 
-/// No position of a stream comes as far: at 100 Gbit/s, from the second wrap of the sequence numbers on, after eleven years.
+/// No stream position is as large: 100 Gbit/s take eleven years from the second wrap of the sequence numbers on.
 const POSITION_MAX: u64 = 1 << 62;
 /// RFC 7323, Section 2.3: a field of 16 bits, shifted by 14.
 const WINDOW_MAX: u64 = 1 << 30;
 const SHIFT_MAX: u8 = 14;
 
 impl Flow {
-    /// Positions are in their order, windows and shifts as large as they can be.
+    /// True if positions are in order, and windows and shifts not too large.
     pub(crate) fn is_sound(&self) -> bool {
         let positions = [self.stream.received(), self.stream.passed(), self.shown.edge()];
         let una = self.board.una();

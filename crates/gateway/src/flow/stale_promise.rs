@@ -1,43 +1,43 @@
-//! What a server sends on an old promise.
+//! Data that a server sends by a window that it was shown earlier.
 //!
-//! A right edge does not move back (RFC 9293, Section 3.8.6). What a server was shown while its flow passed through, or before its link became
-//! slower, it goes on to send, and the window says nothing against it: seconds of it waited here. A server that answers to no window is told by a
-//! loss or a mark, as a full buffer would tell it (RFC 2914, Section 3; RFC 3168, Section 5). To the flow a packet that is dropped here is one
-//! that was lost before the gateway.
+//! A right edge does not move back (RFC 9293, Section 3.8.6). A server may have been shown a large window while its
+//! flow passed through, or before its link became slower. It goes on to send that much, and no window stops it: seconds
+//! of data waited here. So a loss or a mark tells the server, as a full buffer would (RFC 2914, Section 3; RFC 3168,
+//! Section 5). To the flow, a packet that is dropped here was lost before the gateway.
 
 use paceline_wire::{Duration, Ecn, Instant, Packet};
 
 use crate::context::Context;
 use crate::retransmit_buffer::RetransmitBuffer;
 
-/// As CoDel's interval (RFC 8289, Section 4.3): what goes away sooner is a burst.
+/// CoDel's interval (RFC 8289, Section 4.3): a queue that goes away sooner is a burst.
 const BURST: Duration = Duration::from_millis(100);
-/// Our choice: the window itself lets five segments wait. Five in place of eight gave the same on 70 drawn points, as did half and twice the round
-/// trip below.
+/// Our choice: fewer waiting segments are not too much. The window itself lets five wait. Five in place of eight gave
+/// the same on 70 drawn points, as did half and twice the round trip below.
 const LEAST_SEGMENTS: u64 = 8;
 
-/// Since when the window says nothing, and until when the server has been told.
+/// Since when too much data waits, and until when the server has been told.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct StalePromise {
     since: Option<Instant>,
     told_until: Option<Instant>,
 }
 
-/// What new data of the server finds here.
+/// The queue that new data of the server finds here.
 pub(super) struct Backlog<'a> {
-    /// Bytes that wait, those of a segment, and what the server may send by what it was shown.
+    /// Bytes that wait, bytes of a segment, and bytes that the server may still send by the window that it was shown.
     pub(super) waiting: u64,
     pub(super) segment: u64,
     pub(super) advertised: u64,
-    /// To the client and to the server.
+    /// The round trip to the client and on to the server.
     pub(super) round_trip: Duration,
-    /// What is kept, and what of it has left.
+    /// The data that is kept, and up to where it has left.
     pub(super) buffer: &'a RetransmitBuffer,
     pub(super) sent: u64,
 }
 
 impl StalePromise {
-    /// New data comes, which may be marked here. True if it is not to be taken in.
+    /// Checks new data, which may be marked here. True if it is not to be taken in.
     pub(super) fn refuses(
         &mut self,
         ctx: &mut Context<'_>,
@@ -48,8 +48,8 @@ impl StalePromise {
         let too_much = waiting > LEAST_SEGMENTS * segment && advertised > waiting;
         let oldest = if too_much { buffer.from(sent) } else { None };
         let waits = oldest.map_or(Duration::ZERO, |chunk| ctx.now.saturating_since(chunk.arrival));
-        // Our choice: a queue of a round trip. A server that halves its window then still fills the path (a buffer of one product of rate and
-        // round trip is what RFC 5681's halving needs).
+        // Our choice: a queue of one round trip is too much. A server that halves its window then still fills the path:
+        // RFC 5681's halving needs a buffer of rate times round trip.
         if !self.on_data(ctx.now, waits > round_trip, waits, round_trip) {
             return false;
         }
@@ -62,8 +62,8 @@ impl StalePromise {
         true
     }
 
-    /// New data comes, while the oldest that waits has waited for `waits` and too much of it stands (`stands`). True if its server is to be told: once
-    /// for each round trip, the wait included, since it answers once (RFC 5681, Section 3.1; RFC 6675, Section 5).
+    /// Takes new data. True if it tells the server that too much waits (`stands`), the oldest for `waits`. The server
+    /// is told once per round trip, the wait included: it responds once (RFC 5681, Section 3.1; RFC 6675, Section 5).
     fn on_data(&mut self, now: Instant, stands: bool, waits: Duration, round_trip: Duration) -> bool {
         if !stands {
             self.since = None;

@@ -1,4 +1,4 @@
-//! What a flow does when nothing comes: its timers run out.
+//! What a flow does when its timers expire.
 
 use paceline_wire::{Duration, Flags, Instant};
 
@@ -57,8 +57,8 @@ impl Flow {
         self.timers.silence_deadline(self.flight.bytes(), &self.round_trips)
     }
 
-    /// Nothing is on its way, and what waits does not fit into the window: an update of it may have been lost. Whoever repairs, the gateway
-    /// has to ask: what the server sends again begins with what is kept here, and does not leave.
+    /// When to probe the window: nothing is in flight, waiting data does not fit, and an update may have been lost. The
+    /// gateway probes even if the server repairs: what the server repeats is kept here and does not leave.
     fn window_probe_deadline(&self) -> Option<Instant> {
         let next = self.buffer.from(self.board.sent())?;
         if self.board.una() < self.board.sent() || self.client.newest() >= self.path_mtu.segment_of(next) {
@@ -71,8 +71,8 @@ impl Flow {
         self.timers.window_probe_interval(self.smoothed_rtt(), self.round_trips.deviation())
     }
 
-    /// The head is sent again, whether as a probe of a lost tail or after a timeout; its answer tells what became of
-    /// the rest (losses.rs).
+    /// Sends the head again, as a probe of a lost tail or after a timeout. Its answer tells what became of the rest
+    /// (losses.rs).
     fn on_retransmission_timeout(&mut self, ctx: &mut Context<'_>) {
         if self.client.is_closed() {
             // The client is there, but takes nothing: no reason to give up (RFC 9293, Section 3.8.6.1).
@@ -93,8 +93,8 @@ impl Flow {
         self.probe_head();
     }
 
-    /// An old sequence number and no data: the client answers with its window (RFC 9293, Section 3.8.6.1), which a
-    /// lost window update would otherwise have kept from us for ever.
+    /// Sends an old sequence number without data. The client answers with its window (RFC 9293, Section 3.8.6.1).
+    /// Otherwise a lost window update would stop the flow for ever.
     fn send_window_probe(&mut self, ctx: &mut Context<'_>) {
         let Some(chunk) = self.buffer.from(self.board.sent()) else { return };
         let mut packet = chunk.packet(chunk.start, chunk.end).slice_payload(0..0);

@@ -1,5 +1,5 @@
-//! The gateway's own timers: probe of a lost tail, retransmission timeout, probe of a closed window; and, where the server repairs, how
-//! long what is in flight counts.
+//! The gateway's own timers: probe of a lost tail, retransmission timeout, probe of a closed window. Where the server
+//! repairs, a timer limits how long data in flight counts.
 
 use paceline_wire::{Duration, Instant};
 
@@ -10,10 +10,11 @@ use crate::config::LINEAR_TIMEOUTS;
 const INITIAL: Duration = Duration::from_secs(1);
 /// The delayed ACK of a Linux client takes 40 ms at least: a last segment is not late before that.
 const DELAYED_ACK: Duration = Duration::from_millis(50);
-/// RFC 6298, Section 2.4: no timeout is shorter. Where the gateway repairs, [`VARIATION_MIN`] is enough; where it does not, nothing leaves
-/// by the timer, and there is no hurry.
+/// The shortest timeout of RFC 6298, Section 2.4. Where the gateway repairs, [`VARIATION_MIN`] is enough. Where it does
+/// not, the timer sends nothing, and there is no hurry.
 const TIMEOUT_MIN: Duration = Duration::from_secs(1);
-/// RFC 9293, Section 3.8.6.1 leaves the interval of window probes open; RFC 6298, Section 2.5, bounds a timeout at 60 s or more.
+/// RFC 9293, Section 3.8.6.1, leaves the interval of window probes open. RFC 6298, Section 2.5, bounds a timeout at 60
+/// s or more.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// One flow's retransmission timer.
@@ -25,23 +26,24 @@ pub(super) struct Timers {
     probed: bool,
     /// Timeouts in a row.
     timeouts: u32,
-    /// How often the interval has doubled: by timeouts beyond [`LINEAR_TIMEOUTS`], and where an ACK followed timeouts. It is taken back with the
-    /// next RTT that is measured, not with the next ACK (RFC 6298, Section 5; Karn and Partridge 1987, Section 4): where a path has become longer
-    /// than the timer, each segment is retransmitted before it is acknowledged, and no ACK would ever tell of the RTT.
+    /// How often the interval has doubled: by timeouts beyond [`LINEAR_TIMEOUTS`], and by ACKs after timeouts. The next
+    /// measured RTT resets it, not the next ACK (RFC 6298, Section 5; Karn and Partridge 1987, Section 4). If a path
+    /// has become longer than the timer, each segment is retransmitted before it is acknowledged, and no ACK would ever
+    /// tell the RTT.
     #[serde(default)]
     backoff: u32,
     /// After a timeout: only the first segment is sent until the client is heard.
     probing: bool,
     /// Probes of a closed window in a row.
     window_probes: u32,
-    /// Bytes in flight that were not answered in time, where the server repairs: they do not count until the client is heard.
+    /// Where the server repairs: bytes in flight without an answer in time. They count again when the client is heard.
     #[serde(default)]
     unanswered: u64,
 }
 
 impl Timers {
-    /// Something left for the client. The timer runs from the last departure (RFC 6298, 5.1, restarts only if it is
-    /// not running; a tail probe, RFC 8985, counts from the last departure).
+    /// Notes a departure to the client. The timer runs from the last departure, as a tail probe does (RFC 8985). In RFC
+    /// 6298, 5.1, a departure starts it only if it is not running.
     pub(super) fn on_sent(&mut self, now: Instant) {
         self.since = now;
     }
@@ -65,27 +67,27 @@ impl Timers {
         self.backoff = 0;
     }
 
-    /// One packet at a time.
+    /// True if one packet at a time leaves.
     pub(super) fn is_probing(&self) -> bool {
         self.probing
     }
 
-    /// The client has not said for a timeout that anything arrived.
+    /// True if the client has reported no arrival for a timeout.
     pub(super) fn is_silent(&self, window: u64) -> bool {
         self.probing || (window == 0 && self.window_probes > 0)
     }
 
-    /// What counts of so many bytes in flight.
+    /// Returns how many of the bytes in flight count.
     pub(super) fn counted(&self, in_flight: u64) -> u64 {
         in_flight.saturating_sub(self.unanswered)
     }
 
-    /// The next retransmission is due whatever the backoff says.
+    /// Allows a tail probe again before the next timeout.
     pub(super) fn allow_probe(&mut self) {
         self.probed = false;
     }
 
-    /// When the head is to be sent again, as a probe of a lost tail first.
+    /// Returns when the head is to be sent again, first as a probe of a lost tail.
     pub(super) fn retransmission_deadline(&self, round_trips: &RoundTrips) -> Instant {
         let Some(rtt) = round_trips.smoothed() else {
             return self.since + backed_off(INITIAL, self.backoff);
@@ -97,7 +99,7 @@ impl Timers {
         self.since + backed_off(rtt + round_trips.variation(), self.backoff)
     }
 
-    /// When so many bytes in flight no longer count, where the server repairs: the timeout of RFC 6298, Section 2.
+    /// When the bytes in flight no longer count, where the server repairs: after the timeout of RFC 6298, Section 2.
     pub(super) fn silence_deadline(&self, in_flight: u64, round_trips: &RoundTrips) -> Option<Instant> {
         if self.counted(in_flight) == 0 {
             return None;
@@ -111,12 +113,12 @@ impl Timers {
         self.since
     }
 
-    /// How long a probe of a closed window waits, by the round trip and its deviation.
+    /// Returns how long a probe of a closed window waits, by the round trip and its deviation.
     pub(super) fn window_probe_interval(&self, rtt: Duration, deviation: Duration) -> Duration {
         backed_off(rtt + (deviation * 4).max(VARIATION_MIN * 2), self.window_probes)
     }
 
-    /// The client, or the path, is silent: what is in flight no longer counts.
+    /// Notes that the client or the path is silent: what is in flight no longer counts.
     pub(super) fn on_silence(&mut self, in_flight: u64) {
         self.unanswered = in_flight;
     }
@@ -127,7 +129,7 @@ impl Timers {
         self.window_probes += 1;
     }
 
-    /// It has run out, with or without a measured RTT. Returns the timeouts in a row; none if a probe of a lost tail is due.
+    /// Handles the expiry, with or without a measured RTT. Returns timeouts in a row; `None` for a tail probe.
     pub(super) fn on_expiry(&mut self, now: Instant, is_measured: bool) -> Option<u32> {
         self.since = now;
         if !self.probed && self.backoff == 0 && is_measured {

@@ -1,29 +1,30 @@
-//! Whether the server recovers from the radio's losses as well by itself.
+//! Finds out whether the server recovers from the radio's losses as well by itself.
 //!
-//! What is repaired here stays hidden from the server, and while it is, nothing is acknowledged for a round trip of the radio. A sender that
-//! gives up a part of its rate for each loss it hears of gains much by that. One that does not (BBR's first version) only
-//! sees a longer path: with a hole in each of its round trips, and its window at twice what the path holds, it has less than without help.
-//! Which of the two a server is, nothing tells but a trial: where it is the limit although holes are hidden all the time, the flow passes
-//! through. It goes on passing unless much less arrives.
+//! Losses that are repaired here stay hidden from the server, and meanwhile nothing is acknowledged for a round trip of
+//! the radio. A sender that reduces its rate for each loss it hears of gains much by that. A sender that does not
+//! (BBR's first version) only sees a longer path. With a hole in each round trip, and its window at twice what the path
+//! holds, it has less than without help. Only a trial tells which of the two a server is. If the server is the limit
+//! although holes are hidden all the time, the flow passes through. It goes on passing unless much less arrives.
 
 use paceline_wire::{Duration, Instant, Rate};
 
-/// Our choice: so many round trips in a row in which the server was the limit and a hole was hidden, before a trial: a cycle of BBR.
+/// Our choice: round trips before a trial, a cycle of BBR, in which the server was the limit and holes were hidden.
 const ROUNDS: u32 = 8;
-/// Our choice: round trips until the server's own recovery has begun, that count for nothing.
+/// Our choice: round trips that do not count, until the server's own recovery has begun.
 const SETTLE_ROUNDS: u32 = 4;
-/// Our choice: losses that the server hears of move the rate by some percent (BBR), or halve it again and again (Reno, CUBIC): less than
-/// three quarters of the rate with help is not worth it.
+/// Our choice: less than three quarters of the rate with help is not worth it. Losses that the server hears of change
+/// the rate by some percent (BBR), or halve it again and again (Reno, CUBIC).
 const WORTH: (u64, u64) = (3, 4);
-/// Our choice: for twice eight round trips in a row. BBR sends next to nothing for three round trips each ten seconds
-/// (draft-ietf-ccwg-bbr, Section 4.3.4), and one span with these ended its trial: over 100 Mbit/s and 200 ms, where 2 and 4 % are lost, it had .87 to .93 of
-/// what there is without a gateway, now .93 to .95. Less than half of the rate is no pause.
+/// Our choice: a trial ends after two spans of eight round trips in a row with less than that. BBR sends next to
+/// nothing for three round trips each ten seconds (draft-ietf-ccwg-bbr, Section 4.3.4). When one span with these ended
+/// its trial, it had .87 to .93 of what it has without a gateway. With two spans it has .93 to .95 (100 Mbit/s, 200 ms,
+/// 2 and 4 % loss). Less than half of the rate is no pause, and ends the trial after one span.
 const POOR_SPANS: u32 = 2;
-/// Our choice: a server that gave up its rate has no second trial before that, and then one after twice as long.
+/// Our choice: a server that gave up its rate has its next trial after this time, which doubles each time.
 const WAIT_MIN: Duration = Duration::from_secs(60);
 const WAIT_MAX: Duration = Duration::from_secs(960);
 
-/// What an ACK of the client says.
+/// What an ACK of the client shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     pub(super) now: Instant,
@@ -34,10 +35,10 @@ pub(super) struct Progress {
     /// Round trip of the radio, and that of the wired side.
     pub(super) rtt: Duration,
     pub(super) server_rtt: Duration,
-    /// Position that the window shown to the server ends at, and the length of its segments.
+    /// Right edge of the window shown to the server, and the length of the server's segments.
     pub(super) edge: u64,
     pub(super) segment: u64,
-    /// Packets of it wait here.
+    /// Packets of the server wait here.
     pub(super) waits: bool,
     /// A hole is hidden from the server.
     pub(super) hides: bool,
@@ -47,12 +48,12 @@ pub(super) struct Progress {
 enum Phase {
     #[default]
     Watch,
-    /// What has left below this position is still repaired here.
+    /// Data below this position is still repaired here.
     Closing(u64),
     Passing,
 }
 
-/// Some round trips.
+/// Some round trips, and in how many of their ACKs something was seen.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Span {
     since: Instant,
@@ -65,9 +66,9 @@ struct Span {
     acks: u32,
 }
 
-/// Where the window ended that the server had when it sent what comes now: it was shown a round trip of the wired side ago. Held to what is
-/// shown now, a server whose window moves with each departure never seemed to use it: CUBIC over 100 Mbit/s and 200 ms, where 1 % is
-/// lost, was taken for one that recovers by itself, gave up its rate, and had 34 of 49 Mbit/s.
+/// Right edge that the server had when it sent what comes now: it was shown a round trip of the wired side ago. Without
+/// this, a server whose window moves with each departure never seemed to use it. CUBIC over 100 Mbit/s and 200 ms with
+/// 1 % loss was taken for a server that recovers by itself. It gave up its rate, and had 34 of 49 Mbit/s.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Edge {
     since: Instant,
@@ -76,7 +77,7 @@ struct Edge {
 }
 
 impl Edge {
-    /// One or two of the server's round trips old.
+    /// Returns an edge that is one or two of the server's round trips old.
     fn of_server(&mut self, progress: &Progress) -> u64 {
         if progress.now.saturating_since(self.since) >= progress.server_rtt {
             *self = Edge { since: progress.now, shown: progress.edge, before: self.shown };
@@ -85,8 +86,9 @@ impl Edge {
     }
 }
 
-/// What came after an ACK for much at once tells how a server sends. Who sends by the clock of ACKs (RFC 5681, without pacing) answers
-/// with as much at once; who paces (draft-ietf-ccwg-bbr, Section 4.6.2) goes on as before.
+/// How a server sends, by its answers to ACKs for much data. A server that sends by the clock of ACKs (RFC 5681,
+/// without pacing) answers with as much at once. A server that paces (draft-ietf-ccwg-bbr, Section 4.6.2) goes on as
+/// before.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Pacing {
     /// The newest such ACK.
@@ -96,10 +98,10 @@ struct Pacing {
     bursts: u32,
 }
 
-/// An ACK for much at once.
+/// An ACK for much data at once.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Jump {
-    /// Its answer comes here, if it comes at once.
+    /// Begin and end of the time in which the answer comes if it comes at once.
     from: Instant,
     until: Instant,
     acked: u64,
@@ -108,10 +110,11 @@ struct Jump {
 }
 
 impl Pacing {
-    /// Our choice: the answer is looked at for an eighth of the radio's round trip, in which a server that paces sends an eighth of a round
-    /// trip's data, or a quarter more (BBR's gain). An ACK tells only if it is for four times that, so that half of it is well above a pace.
-    /// What comes in the server's round trip before the answer was sent before it: counted with it, no ACK told anything where the wired side is as
-    /// long as half of the radio, and BBR had a quarter of its rate there.
+    /// Our choice: the answer is watched for an eighth of the radio's round trip. A server that paces then sends an
+    /// eighth of a round trip's data, or a quarter more (BBR's gain). Only ACKs for four times that are watched: half
+    /// of it is well above a pace. Data that comes in the server's round trip before the answer was sent earlier and is
+    /// not counted. When it was counted, no ACK told anything where the wired side is as long as half of the radio. BBR
+    /// had a quarter of its rate there.
     fn on_ack(&mut self, progress: &Progress, acked: u64, rate: Rate) {
         let Progress { now, received, rtt, server_rtt, .. } = *progress;
         match &mut self.jump {
@@ -129,7 +132,7 @@ impl Pacing {
         }
     }
 
-    /// Our choice: one answer may be chance, and one of five the end of a break.
+    /// True if the server paces. Our choice: one answer may be chance, and one burst in five the end of a break.
     fn is_paced(&self) -> bool {
         self.paced > 4 * self.bursts && self.paced >= 2
     }
@@ -157,17 +160,16 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// The server repairs what it sent from this position on.
+    /// Returns the position from which on the server repairs.
     pub(super) fn repaired_to(&self) -> u64 {
         if let Phase::Closing(to) = self.phase { to } else { u64::MAX }
     }
 
-    /// The flow is to pass.
+    /// True if the flow is to pass.
     pub(super) fn passes(&self) -> bool {
         self.phase == Phase::Passing
     }
 
-    /// An ACK came.
     pub(super) fn on_ack(&mut self, progress: &Progress) {
         let Progress { now, una, .. } = *progress;
         if let Phase::Closing(to) = self.phase {
@@ -207,8 +209,9 @@ impl Trial {
             return;
         }
         self.rate = Rate::from_bytes_in(una.saturating_sub(from), now.saturating_since(since));
-        // Our choice: a server that paces uses its whole window now and then, while a repair is repeated; one that does so for three of four
-        // ACKs, or whose packets wait here for half of them, is not the limit.
+        // Our choice: a server is not the limit if it uses its whole window at three of four ACKs. Nor is it if its
+        // packets wait here at half of them. A server that paces uses its whole window now and then, while a repair is
+        // repeated.
         let is_limit = window_is_used * 4 <= acks * 3 && waits * 2 <= acks;
         let suits = is_limit && hides * 2 >= acks && self.pacing.is_paced();
         self.pacing = Pacing::default();
@@ -252,8 +255,8 @@ mod tests {
     const BDP: u64 = 500_000;
     const SERVER_MS: u64 = 10;
 
-    /// ACKs each millisecond from `from_ms` on, which stand still for a round trip and then jump, as with a hole in each. The server goes on
-    /// by its pace, of `rate` bytes a millisecond, or answers with as much at once, when the ACK has been with it.
+    /// ACKs each millisecond from `from_ms` on, which stand still for a round trip and then jump, as with a hole in
+    /// each. The server paces `rate` bytes a millisecond, or answers with as much at once when the ACK is there.
     fn run(trial: &mut Trial, from_ms: u64, to_ms: u64, paced: bool, rate: u64) {
         run_over(SERVER_MS, trial, from_ms, to_ms, paced, rate);
     }
@@ -268,7 +271,7 @@ mod tests {
         }
     }
 
-    /// A window that holds no server.
+    /// An ACK with a window that limits no server.
     fn progress(ms: u64, server_ms: u64, una: u64, received: u64) -> Progress {
         Progress {
             now: Instant::ZERO + Duration::from_millis(ms),
@@ -316,7 +319,8 @@ mod tests {
         assert!(!slower.passes());
     }
 
-    /// A server that passes, after 14 round trips (four to settle and one span) and after 23 (two spans) with a share of its rate.
+    /// Whether a flow with a share of its rate still passes after 14 round trips (four to settle, one span) and 23
+    /// (two).
     fn passes_with(share: f64) -> [bool; 2] {
         let mut trial = Trial::default();
         let (mut una, mut after) = (0, 0);

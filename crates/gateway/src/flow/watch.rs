@@ -10,30 +10,30 @@ use crate::virtual_window::FIRST_WINDOW;
 /// What is watched of one flow.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Watch {
-    /// When the memory was told last, and what of it.
+    /// When the memory was last told of the flow, and the totals then.
     told_at: Option<Instant>,
     told_delivered: u64,
     told_lost: u64,
     pub(super) uplink: UplinkDelay,
     claim: Claim,
-    /// The highest acknowledgement, of what has left or not.
+    /// The highest acknowledgement, even of data that has not left.
     #[serde(default)]
     claimed: u64,
-    /// Copies that the client reported to have had already.
+    /// Copies that the client had already, by its reports.
     needless: u64,
-    /// Copies of what the client was thought to have discarded, Eq. (12): that it had them says nothing of losses.
+    /// Copies of data that the client was thought to have discarded, Eq. (12). A D-SACK for one says nothing of losses.
     #[serde(default)]
     beyond_window: u64,
-    /// Its end was told.
+    /// True if its end was told.
     over: bool,
-    /// The server repairs: what was repaired here had not been lost.
+    /// True if the server repairs: repairs from here were needless.
     pub(super) server_repairs: bool,
-    /// That was known from the beginning.
+    /// True if that was known from the beginning.
     was_told: bool,
-    /// It passes through, until nothing of its subscriber's path speaks against help any more.
+    /// True if it passes through, until nothing of its subscriber's path speaks against help any more.
     #[serde(default)]
     pub(super) passes: bool,
-    /// What its server was promised because it passes.
+    /// Whether its server was promised a larger window because it passes.
     #[serde(default)]
     promise: Promise,
     /// Whether it passes through for a trial.
@@ -45,25 +45,26 @@ pub(super) struct Watch {
     pub(super) reason: Option<Reason>,
 }
 
-/// What a server was promised while its flow passed for late ACKs.
+/// The window that a server was promised while its flow passed because of late ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 enum Promise {
     #[default]
     None,
-    /// It is still shown more.
+    /// The server is still shown more.
     Given,
-    /// It is shown no more, and has not sent all of it.
+    /// The server is shown no more, and has not sent all of it.
     Kept,
     UsedUp,
 }
 
 /// How often the memory is told of a flow that goes on.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Our choice: twice what the path holds is what slow start brings when it has filled it.
+/// Our choice: slow start brings twice what the path holds when it has filled it.
 const FIRST_PATHS: u64 = 2;
-/// Delayed ACKs and super-packets alone make a round trip so much longer.
+/// Delayed ACKs and super-packets alone make a round trip this much longer.
 const LOADED: Duration = Duration::from_millis(20);
-/// Our choice: no single ACK counts for more than a window without scaling. Somebody who does not see the flow may guess one.
+/// Our choice: the most that a single ACK counts, a window without scaling. Whoever does not see the flow may guess
+/// one.
 const CLAIM_MAX: u64 = 65_535;
 /// Our choice: fewer needless copies than this cost nothing.
 const NEEDLESS_MIN: u64 = 64;
@@ -80,7 +81,7 @@ pub(super) struct Path {
 }
 
 impl Watch {
-    /// `auto` decided so about its flow, by what is known of the client.
+    /// Sets what `auto` decided about the flow, by what is known of its client.
     pub(super) fn decided(&mut self, reason: Option<Reason>, known: &Known) {
         self.reason = reason;
         if let Some(client) = known.client.filter(|_| reason.is_some()) {
@@ -97,9 +98,10 @@ impl Watch {
         self.first_window.unwrap_or(FIRST_WINDOW).min(FIRST_WINDOW)
     }
 
-    /// With each ACK, and why the flow is to pass (`reason`): it passes a while longer, until its server has sent what it was promised. A right edge does
-    /// not move back (RFC 9293, Section 3.8.6), and what is promised beyond what the path holds would wait here, up to half a second for each of
-    /// four flows. Our choice: where ACKs were late, because that begins and ends with each upload.
+    /// True if the flow keeps passing without a `reason`, until its server has sent what it was promised. A right edge
+    /// does not move back (RFC 9293, Section 3.8.6). Promised data beyond what the path holds would wait here, up to
+    /// half a second for each of four flows. Our choice: only after late ACKs, because these begin and end with each
+    /// upload.
     pub(super) fn keeps_passing(&mut self, reason: Option<Reason>) -> bool {
         self.promise = match (reason, self.promise) {
             (Some(Reason::LateAcks), _) => Promise::Given,
@@ -110,24 +112,24 @@ impl Watch {
         self.promise == Promise::Kept
     }
 
-    /// The right edge that the server is shown moves.
+    /// Notes that the right edge that the server is shown moves.
     pub(super) fn on_edge_moved(&mut self) {
         if self.promise == Promise::Kept {
             self.promise = Promise::UsedUp;
         }
     }
 
-    /// It passes because ACKs are late.
+    /// True if it passes because ACKs are late.
     pub(super) fn has_late_acks(&self) -> bool {
         self.promise == Promise::Given
     }
 
-    /// It no longer needs to pass, and is shown no more than others.
+    /// True if it no longer needs to pass, and is shown no more than others.
     pub(super) fn ends_passing(&self) -> bool {
         matches!(self.promise, Promise::Kept | Promise::UsedUp)
     }
 
-    /// The path asks for it, or a trial does (`reason`), or both no longer do. Returns why, if the flow begins to pass through.
+    /// Lets the flow pass through for a `reason`, or ends that without one. Returns the decision if it begins.
     pub(super) fn set_passes(&mut self, reason: Option<Reason>) -> Option<Decision> {
         self.passes = reason.is_some();
         if !self.passes {
@@ -136,14 +138,14 @@ impl Watch {
         reason.map(|reason| Decision { what: What::Passes, reason })
     }
 
-    /// What it showed since the last time is to be told, once a second and at its end.
+    /// True if what it showed since the last time is to be told: once a second and at its end.
     pub(super) fn is_due(&mut self, now: Instant, opens: bool, ends: bool) -> bool {
         let since = *self.told_at.get_or_insert(now);
         let due = ends || now.saturating_since(since) >= INTERVAL;
         due && !self.over && !opens
     }
 
-    /// What it showed since the last time, on this path.
+    /// Returns what it showed since the last time, on this path.
     pub(super) fn seen(&mut self, now: Instant, ends: bool, path: &Path, totals: &FlowTotals) -> Seen {
         let Path { rtt, smoothed, server_rtt, rate, window } = *path;
         self.over = ends;
@@ -166,7 +168,7 @@ impl Watch {
         seen
     }
 
-    /// The client acknowledges up to `ack`, and perhaps more than has left for it (`sent`). Why the flow is given up, if it is.
+    /// Checks an ACK up to `ack`, perhaps beyond what has left (`sent`). Returns why the flow is given up, if it is.
     pub(super) fn on_claim(&mut self, una: u64, sent: u64, ack: u64) -> Option<Decision> {
         self.reason?;
         let before = self.claimed.max(una);
@@ -176,7 +178,7 @@ impl Watch {
         is_optimistic.then_some(Decision { what: What::Passes, reason: Reason::OptimisticAcks })
     }
 
-    /// The client reported data that it had already (RFC 2883).
+    /// Notes that the client reported data that it had already (RFC 2883).
     pub(super) fn on_duplicate(&mut self) {
         match self.beyond_window {
             0 => self.needless += 1,
@@ -184,14 +186,14 @@ impl Watch {
         }
     }
 
-    /// So many copies leave because the client has no room for the first ones.
+    /// Notes that `copies` leave because the client has no room for the first ones.
     pub(super) fn on_beyond_window(&mut self, copies: u64) {
         self.beyond_window += copies;
     }
 
-    /// Where delay looks like loss again and again, as on a link with outages, every repair takes the place of data: of so many
-    /// retransmissions half were needless. The server's own timeout is longer, and it learns from spurious ones (RFC 5682). Only
-    /// between two repairs.
+    /// Leaves repair to the server if more than half of the `retransmissions` were needless. Where delay looks like
+    /// loss again and again, as on a link with outages, every repair takes the place of data. The server's own timeout
+    /// is longer, and it learns from spurious ones (RFC 5682). This happens only between two repairs.
     pub(super) fn stop_needless_repairs(
         &mut self,
         is_repairing: bool,
@@ -224,7 +226,7 @@ mod tests {
         assert!(!watch.ends_passing());
         assert!(watch.keeps_passing(None) && watch.keeps_passing(None) && watch.ends_passing());
         watch.on_edge_moved();
-        // It may lack something, and stay for a while, but is shown no more.
+        // It may lack something and so pass for a while, but is shown no more.
         assert!(!watch.keeps_passing(None) && watch.ends_passing());
         watch.set_passes(None);
         assert!(!watch.keeps_passing(None) && !watch.ends_passing());

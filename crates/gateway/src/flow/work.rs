@@ -1,4 +1,4 @@
-//! How much work a packet is, counted in looks at what is kept: the same for the first and the ten thousandth, whoever sends it.
+//! The work for a packet, in looks at kept data: the same for the first and the ten thousandth, whoever sends it.
 
 use paceline_wire::{
     Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr, TcpRepr,
@@ -6,15 +6,15 @@ use paceline_wire::{
 
 use crate::{Gateway, GatewayConfig, RADIO, WAN};
 
-/// Looks of a packet that touches one piece of the stream, with those of the packets that leave for it, and those of one that is a
-/// probe, a repair or a timeout beside it.
+/// The most looks for a packet that touches one piece of the stream. They include those for packets that leave by it,
+/// and for a probe, a repair or a timeout.
 const LOOKS_MAX: u64 = 40;
 
 struct Counted {
     gateway: Gateway,
     now: Instant,
     id: u32,
-    /// The most for one packet since the last question.
+    /// The most looks for one packet since the last question.
     most: u64,
 }
 
@@ -59,7 +59,7 @@ impl Counted {
         self.tell(RADIO, packet(RADIO, 1, 1 + position, Flags::ACK, 0, blocks));
     }
 
-    /// The most since the last question.
+    /// Returns the most looks since the last question.
     fn most(&mut self) -> u64 {
         core::mem::take(&mut self.most)
     }
@@ -81,7 +81,7 @@ fn packet(port: PortId, seq: u32, ack: u32, flags: Flags, len: u32, blocks: &[(u
     Packet::build_tcp(key, &repr, Payload::Length(len))
 }
 
-/// What is kept grows to ten thousand pieces; each kind of packet is tried at both ends of that and in its middle.
+/// Kept data grows to ten thousand pieces. Each kind of packet is tried at both ends and in the middle.
 #[test]
 fn a_packet_is_as_much_work_whatever_is_kept() {
     for gap in [0, 1] {
@@ -97,13 +97,13 @@ fn a_packet_is_as_much_work_whatever_is_kept() {
         let lasts = counted.most();
         assert!(lasts <= firsts.max(LOOKS_MAX), "{lasts} looks, {firsts} for the first hundred");
         for place in (0..sent).step_by(97) {
-            // Again, and then into the gap beside it.
+            // The same data again, and then data for the gap beside it.
             counted.data(place, 1);
             counted.data(place + gap, 1);
         }
         let again = counted.most();
         for n in 0..1_000 {
-            // Everywhere, of everything, and of nothing.
+            // Blocks anywhere, of everything, and of nothing.
             let at = n * 7_919 % sent;
             counted.ack(0, &[(at, at + 1), (at / 2, sent), (sent, sent + n)]);
         }
@@ -116,7 +116,8 @@ fn a_packet_is_as_much_work_whatever_is_kept() {
     }
 }
 
-/// A long packet over many pieces, which fills the gaps between them, costs no more for each packet that leaves by that; nor does it again.
+/// A long packet that fills the gaps between many pieces costs no more for each packet that then leaves. Nor does a
+/// copy of it.
 #[test]
 fn a_long_packet_is_as_much_work_as_the_packets_that_it_brings() {
     let mut counted = Counted::open();

@@ -1,4 +1,4 @@
-//! A SYN, and the flow that it begins: split, transparent, or none.
+//! Handles a SYN and opens its flow: split, transparent, or none.
 
 use paceline_wire::{Flags, FlowKey, Instant, Packet, PortId};
 
@@ -14,29 +14,30 @@ use crate::ports::{RADIO, WAN};
 use crate::share::Share;
 use crate::status::FlowStage;
 
-/// A new flow.
+/// A new flow, in the mode chosen for it.
 enum Admitted {
     Transparent(u32),
     Split,
 }
 
 impl Gateway {
-    /// The window scale that a client's SYN should have: the least that can show the largest virtual window.
+    /// Returns the window scale that a client's SYN needs: the smallest that can show the largest virtual window.
     fn shift_wanted(&self) -> Option<u8> {
         let window = &self.shared.config.virtual_window;
         let raises = matches!(window.mode, VirtualWindowMode::Fixed | VirtualWindowMode::Sized);
         if !window.add_window_scale || !raises {
             return None;
         }
-        // RFC 7323, Section 2.3: 14 is the largest, and what it can show is 16 KiB less than the largest window that can be set.
+        // RFC 7323, Section 2.3: 14 is the largest shift. It shows up to 16 KiB less than the largest window that can
+        // be set.
         (0..14).find(|&shift| 65_535u64 << shift >= window.max_bytes).or(Some(14))
     }
 
-    /// A new connection, or another try of one that is known.
+    /// Handles the SYN of a new connection, or another SYN of a known one.
     pub(super) fn on_syn(&mut self, now: Instant, from: PortId, key: FlowKey, packet: Packet) {
         let Some(tcp) = packet.tcp() else { return };
         if !packet.verify_checksum() {
-            // RFC 9293, Section 3.1: whom it is for discards it. The next copy begins the flow.
+            // RFC 9293, Section 3.1: the receiver discards it. The next copy begins the flow.
             self.shared.counters.pass(PassReason::BadChecksum);
             return self.shared.forward(from, packet);
         }
@@ -51,7 +52,7 @@ impl Gateway {
                 Ok(Admitted::Split) => return,
                 Ok(Admitted::Transparent(id)) => id,
                 Err(reason) => {
-                    // A SYN that nobody takes for one does not come again.
+                    // No receiver takes an unacceptable SYN for a SYN, so it does not come again.
                     if !tcp.flags().contains(Flags::ACK) && reason != PassReason::Unacceptable {
                         self.passed_syns.note(now, &key, tcp.seq());
                     }
@@ -61,7 +62,7 @@ impl Gateway {
             },
         };
         let shift = self.shift_wanted();
-        // A copy of a SYN may come at any time.
+        // A copy of a SYN may come at any time, so the flow may be past its opening.
         let Some((flow, mut ctx)) = self.at(now, id) else { return };
         let before = flow.in_flight();
         if from == WAN {
@@ -72,7 +73,7 @@ impl Gateway {
         self.after(id, now, before, LinkReport::default());
     }
 
-    /// The new flow that `syn` begins, unless it is to pass.
+    /// Opens the flow that `syn` begins, unless it is to pass.
     fn admit(
         &mut self,
         now: Instant,
@@ -94,7 +95,7 @@ impl Gateway {
             return Err(reason);
         }
         self.make_room(now, key)?;
-        // What a server opens has its sender behind the radio link: splitting would not help it.
+        // If the server opens, its sender is behind the radio link. Splitting would not help it.
         if let (Mode::Split(sender), true) = (choice.mode, from == RADIO)
             && self.split.open(
                 &mut self.shared.context(now),
@@ -120,7 +121,8 @@ impl Gateway {
         id.map(Admitted::Transparent).ok_or(PassReason::TableFull)
     }
 
-    /// Half-open flows make room for a new one, where there is none or who opens it has too many of them.
+    /// Removes half-open flows for a new one, if the table is full or the subscriber or the network has too many of
+    /// them.
     fn make_room(&mut self, now: Instant, key: &FlowKey) -> Result<(), PassReason> {
         let max_flows = self.shared.config.limits.max_flows;
         let subscriber = self.shared.config.sharing.subscriber(key.src.ip());
@@ -148,7 +150,7 @@ impl Gateway {
         }
     }
 
-    /// `auto` decided what a new flow becomes.
+    /// Counts and reports the decision of `auto` about a new flow.
     fn tell(&mut self, now: Instant, key: &FlowKey, mode: Mode, reason: Option<Reason>) {
         let Some(reason) = reason else { return };
         self.shared.counters.decide(reason);

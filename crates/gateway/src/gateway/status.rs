@@ -3,11 +3,11 @@
 use super::Gateway;
 use crate::status::{FlowStatus, Page, SubscriberStatus};
 
-/// Where the places of split flows begin, in lists: no table has so many.
+/// First place of split flows in lists. No table has as many places.
 const SPLIT_PLACES: usize = usize::MAX / 2;
 
 impl Gateway {
-    /// Flows, from the place `from` of the table on, looking at no more than `places`.
+    /// Returns the flows from place `from` of the table on. It looks at no more than `places` places.
     pub fn flow_statuses(&self, from: usize, places: usize) -> Page<FlowStatus> {
         let config = &self.shared.config;
         // Split flows come after all places that a table can have.
@@ -19,7 +19,7 @@ impl Gateway {
         Page { next: page.next.or((self.split.len() > 0).then_some(SPLIT_PLACES)), ..page }
     }
 
-    /// Subscribers, from the place `from` on, looking at no more than `places`.
+    /// Returns the subscribers from place `from` on. It looks at no more than `places` places.
     pub fn subscriber_statuses(&self, from: usize, places: usize) -> Page<SubscriberStatus> {
         self.table.subscriber_statuses(from, places)
     }

@@ -1,22 +1,22 @@
-//! How many flows of datagrams are busy: a share for each, as TCP flows have one each.
+//! Number of busy datagram flows. Each gets a share, as each TCP flow does.
 
 use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Packet};
 
-/// Our choice: flows that hash to the same place count as one, and rarely so many are busy for one subscriber.
+/// Our choice: flows with the same hash count as one. One subscriber rarely has 32 busy flows.
 const PLACES: usize = 32;
-/// Looked at over this time. Our choice: some round trips.
+/// Interval over which bytes are counted. Our choice: some round trips.
 const PERIOD: Duration = Duration::from_millis(500);
-/// Our choice: 128 kbit/s. A name looked up or a call is no download.
+/// Our choice: 128 kbit/s. A name lookup or a call stays below it and is no download.
 const BUSY_BYTES: u32 = 8_000;
 
-/// Bytes by place, in this period.
+/// Bytes of each hash in this period.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Busy {
     bytes: [u32; PLACES],
     since: Instant,
-    /// Busy places of the last period.
+    /// Number of busy places in the last period.
     before: u32,
 }
 
@@ -27,7 +27,7 @@ impl Busy {
         *place = place.saturating_add(packet.ip_len() as u32);
     }
 
-    /// At least one.
+    /// Returns the number of busy flows, at least one.
     pub(super) fn flows(&mut self, now: Instant) -> u32 {
         self.roll(now);
         self.before.max(1)
@@ -39,15 +39,15 @@ impl Busy {
             return;
         }
         let busy = self.bytes.iter().filter(|bytes| **bytes >= BUSY_BYTES).count() as u32;
-        // What was busy before a silence is so no more.
+        // A flow that was busy before a silence no longer is.
         self.before = if passed < PERIOD * 2 { busy } else { 0 };
         self.bytes = [0; PLACES];
         self.since = now;
     }
 }
 
-/// Of addresses and ports, by FNV-1a. A client that chooses its ports so that they fall apart has as many shares as with as many
-/// TCP flows.
+/// Hashes addresses and ports by FNV-1a. A client may choose ports with different hashes. It then gets as many shares
+/// as with as many TCP flows.
 fn hash(packet: &Packet) -> usize {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -1,15 +1,15 @@
-//! CoDel as in Section 5 of RFC 8289, without its queue.
+//! CoDel as in Section 5 of RFC 8289, without the queue.
 
 use paceline_wire::{Duration, Instant};
 
-/// Section 4.4 of RFC 8289.
+/// RFC 8289, Section 4.4.
 const TARGET: Duration = Duration::from_millis(5);
-/// Section 4.3.
+/// RFC 8289, Section 4.3.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// With no more than this left, nothing is dropped (Section 5.6).
+/// If no more than this waits, nothing is dropped (Section 5.6).
 const MTU: u64 = 1_500;
 
-/// Its state, named as there.
+/// The state, with the names of RFC 8289.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct CoDel {
     first_above_time: Option<Instant>,
@@ -20,7 +20,7 @@ pub(super) struct CoDel {
 }
 
 impl CoDel {
-    /// Whether the packet that has just been taken out is dropped; `left` bytes wait behind it.
+    /// True if the packet just taken out must be dropped. `left` bytes wait behind it.
     pub(super) fn drops(&mut self, now: Instant, sojourn: Duration, left: u64) -> bool {
         let ok_to_drop = self.ok_to_drop(now, sojourn, left);
         if self.dropping {
@@ -34,7 +34,7 @@ impl CoDel {
         }
         if ok_to_drop {
             self.dropping = true;
-            // As in Section 5.5: recently controlled, it goes on at about the rate that it had found.
+            // As in Section 5.5: if CoDel was dropping recently, it resumes at about the rate that it had found.
             let delta = self.count.saturating_sub(self.lastcount);
             let recent = now.saturating_since(self.drop_next) < INTERVAL * 16;
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -55,7 +55,7 @@ impl CoDel {
     }
 }
 
-/// `t` and an interval that shrinks with the square root of the drops.
+/// Adds to `t` an interval that shrinks with the square root of the number of drops.
 fn control_law(t: Instant, count: u64) -> Instant {
     t + Duration::from_nanos((INTERVAL.as_nanos().pow(2) / count.max(1)).isqrt())
 }
@@ -73,7 +73,7 @@ mod tests {
         let mut codel = CoDel::default();
         let drops: alloc::vec::Vec<u64> =
             (1_000..1_600).filter(|&ms| codel.drops(at(ms), Duration::from_millis(20), 50_000)).collect();
-        // 100 ms, then 100 / sqrt(n) after the one before.
+        // The first drop after 100 ms, then each 100 / sqrt(n) ms after the one before.
         assert_eq!(drops, [1_100, 1_200, 1_271, 1_329, 1_379, 1_424, 1_464, 1_502, 1_538, 1_571]);
     }
 

@@ -27,7 +27,7 @@ fn without_tcp_that_waits_everything_leaves_at_once() {
 fn beside_tcp_it_has_the_share_of_a_flow() {
     for (flows, expected) in [(1u32, 1.0), (4, 0.25)] {
         let (mut non_tcp, mut left, mut dropped) = (NonTcp::default(), 0u64, 0);
-        // Four times what a share is, for two seconds; TCP sends a packet each millisecond.
+        // Four times the share, for two seconds. TCP sends a packet each millisecond.
         for ms in 1..2_000u64 {
             for number in 0..4 {
                 if let Offered::Leaves(packet) =
@@ -65,7 +65,7 @@ fn what_left_counts_until_something_later_has_arrived() {
 }
 
 proptest! {
-    /// Whatever TCP does, datagrams leave in order, none waits longer than it may, and each is accounted for.
+    /// Whatever TCP does, datagrams leave in order, none waits too long, and each is accounted for.
     #[test]
     fn nothing_is_reordered_lost_or_kept(
         steps in proptest::collection::vec((0u64..30_000, 0u32..6, any::<bool>(), 0u64..20_000), 1..300)
@@ -97,7 +97,7 @@ proptest! {
             }
             prop_assert!(left.windows(2).all(|pair| pair[0] < pair[1]), "{left:?}");
             prop_assert!(non_tcp.waiting_bytes() <= WAITING_MAX && non_tcp.credit <= CREDIT_MIN);
-            // Who comes when it is due finds nothing that should have gone.
+            // `due` is never later than the time at which a datagram has waited too long.
             prop_assert!(non_tcp.waiting.front().is_none_or(|(since, _)| at(now) <= *since + WAIT_MAX) || due > at(now));
         }
         prop_assert_eq!(left.len() as u64 + dropped + refused + non_tcp.waiting.len() as u64, u64::from(number));

@@ -1,4 +1,4 @@
-//! What a split flow tells of itself: to its subscriber, to the memory that all share, and to whoever watches.
+//! Accounts of a split flow: its reports to the subscriber, to the shared memory and to observers.
 
 use paceline_tcp::{CongestionName, Connection};
 use paceline_wire::{Duration, Instant, Rate};
@@ -13,9 +13,9 @@ use crate::scheduler_entry::SendDemand;
 use crate::subscriber::LimitShare;
 
 impl SplitFlow {
-    /// What the client has reported since the last call, and how many timeouts there were.
+    /// Returns what the client reported since the last call, and the number of new timeouts.
     pub(super) fn report(&mut self, now: Instant) -> (LinkReport, u64) {
-        // Who goes by the client's clock is not bounded.
+        // The bound does not hold back a sender that measures one-way delays (RRE).
         let may_be_held = !self.measures_one_way();
         let upload = self.take_upload_report();
         let Some(client) = &mut self.client else { return Default::default() };
@@ -36,9 +36,9 @@ impl SplitFlow {
         (report, newly)
     }
 
-    /// Enters what it keeps, and what was advertised to its server, among that of all flows.
+    /// Updates its part of all bytes kept, and of all bytes advertised to servers.
     pub(super) fn settle(&mut self, ctx: &mut Context<'_>) {
-        // Nothing comes before the client has answered: a flood of SYNs takes nothing from those who have.
+        // No data comes before the client has answered. So a flood of SYNs takes no memory from flows that are open.
         let advertised = if self.opening.is_some() || self.awaits_client() {
             0
         } else {
@@ -52,7 +52,7 @@ impl SplitFlow {
         ctx.counters.peak_buffered_bytes = ctx.counters.peak_buffered_bytes.max(*ctx.buffered);
     }
 
-    /// What bounds it, as of now: `subscriber` holds so much memory; this flow may have `limit` of its link.
+    /// Updates its bounds. `subscriber` is the memory that its subscriber holds, `limit` this flow's part of the link.
     pub(super) fn bound(&mut self, ctx: &Context<'_>, subscriber: MemoryUse, limit: LimitShare) {
         let free = self.measures_one_way();
         self.bounds.in_flight = if free { u64::MAX } else { limit.in_flight };
@@ -62,7 +62,7 @@ impl SplitFlow {
         }
         let pool = ctx.config.limits.max_buffer_bytes as u64;
         let share = most_advertised(pool, *ctx.advertised, subscriber, self.advertised);
-        // As transparent flows: never less than ten segments, with which it goes on.
+        // As for transparent flows: at least ten segments, with which the flow moves on.
         let least = 10 * self.server.connection.peer_segment();
         self.bounds.window = share.max(least).min(u64::from(u32::MAX));
     }
@@ -72,7 +72,7 @@ impl SplitFlow {
         client == Some(CongestionName::Rre)
     }
 
-    /// What it wants of its subscriber's link, if `wants` is said.
+    /// Returns what it wants of its subscriber's link. `wants` tells whether it would send.
     pub(super) fn send_demand(&self, wants: bool) -> SendDemand {
         let client = self.client.as_ref().map(|leg| &leg.connection);
         SendDemand {
@@ -86,7 +86,7 @@ impl SplitFlow {
         }
     }
 
-    /// An ACK towards the server, as an event.
+    /// Returns the event of an ACK towards the server.
     pub(super) fn acked(&self) -> Option<Event> {
         let (server, client) = (&self.server.connection, &self.client.as_ref()?.connection);
         let srtt = client.srtt();

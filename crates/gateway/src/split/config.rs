@@ -1,4 +1,4 @@
-//! What a split flow runs: any algorithm of the TCP endpoint, by the names that scenarios use.
+//! Algorithms of split flows: any of the TCP endpoint, by the names that scenarios use.
 
 use alloc::string::String;
 
@@ -10,18 +10,18 @@ use paceline_tcp::{
 use crate::by_name;
 use crate::config::{LINEAR_TIMEOUTS, LimitsConfig};
 
-/// Split flows.
+/// Configuration of split flows.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SplitConfig {
-    /// What sends to the client, unless a rule names something else.
+    /// The sender towards clients, unless a rule names another.
     pub sender: SenderConfig,
-    /// The largest window that is shown to either end.
+    /// The largest window shown to either end.
     pub receive_window_bytes: u32,
-    /// How the window is sized that either end is shown, up to that.
+    /// Algorithm that sizes the window shown to either end, up to that limit.
     #[serde(with = "by_name")]
     pub receive_window: ReceiveWindowName,
-    /// DRWA's lambda in hundredths, where that is one of DRWA's.
+    /// DRWA's lambda in hundredths, if `receive_window` is one of DRWA's variants.
     pub drwa_lambda_percent: u32,
 }
 
@@ -41,26 +41,26 @@ impl Default for SplitConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SenderConfig {
-    /// Congestion control. Without one CUBIC, and Reno where TCP-NCL detects the losses: its answer to congestion is half of cwnd, and
-    /// Reno's growth ([`SenderConfig::congestion`]).
+    /// Congestion control. Without it CUBIC, or Reno if TCP-NCL detects losses. TCP-NCL's own congestion response is
+    /// half of cwnd, with Reno's growth ([`SenderConfig::congestion`]).
     #[serde(with = "by_name_if_any", skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<CongestionName>,
     /// How slow start ends, for CUBIC.
     #[serde(with = "by_name")]
     pub hystart: HystartName,
-    /// What cwnd does in fast recovery.
+    /// How cwnd is reduced in fast recovery.
     #[serde(with = "by_name")]
     pub rate_reduction: ReductionName,
-    /// New data may go beyond the client's window in fast recovery.
+    /// In fast recovery, new data may exceed the client's window.
     pub opportunistic_retransmission: bool,
-    /// Duplicate ACKs without news tell that a retransmission was lost.
+    /// Duplicate ACKs without new information show that a retransmission was lost.
     pub hack1: bool,
-    /// The same as printed, without what is ours in it.
+    /// HACK1 as printed, without our additions.
     pub hack1_text: bool,
-    /// How much may be outstanding, beside the congestion window.
+    /// Limit on outstanding data, beside the congestion window.
     #[serde(with = "by_name")]
     pub schedule: ScheduleName,
-    /// Which segments are lost.
+    /// Algorithm that detects lost segments.
     #[serde(with = "by_name")]
     pub loss_detection: DetectionName,
     /// How the send buffer grows, up to `limits.max-flow-buffer-bytes`.
@@ -72,7 +72,7 @@ pub struct SenderConfig {
 
 impl Default for SenderConfig {
     fn default() -> Self {
-        // Linux's sender, but for what opportunistic retransmission asks of it (OR, Sections IV and V).
+        // Linux's sender, except for what opportunistic retransmission needs (OR, Sections IV and V).
         SenderConfig {
             congestion_control: None,
             hystart: HystartName::Linux,
@@ -89,7 +89,7 @@ impl Default for SenderConfig {
 }
 
 impl SenderConfig {
-    /// The congestion control that sends.
+    /// Returns the congestion control in use.
     pub fn congestion(&self) -> CongestionName {
         let published_with = match self.loss_detection {
             DetectionName::Ncl | DetectionName::NclSecondRd | DetectionName::NclAdaptive => {
@@ -100,7 +100,7 @@ impl SenderConfig {
         self.congestion_control.unwrap_or(published_with)
     }
 
-    /// What is wrong with it.
+    /// Checks the values.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self.initial_window {
             1..=1_000 => Ok(()),
@@ -108,7 +108,7 @@ impl SenderConfig {
         }
     }
 
-    /// The connection with the client.
+    /// Returns the configuration of the connection with the client.
     pub(super) fn towards_client(&self, split: &SplitConfig, limits: &LimitsConfig) -> Config {
         Config {
             congestion: self.congestion(),
@@ -128,10 +128,10 @@ impl SenderConfig {
     }
 }
 
-/// The connection with the server. Our choice: BBR. Whoever sends here stands in for the client's own sender, of which nothing is known.
-/// A loss-based one has a tenth of what a client with BBR would have where the wired part loses 0.5 %; one that takes losses for the
-/// radio's (QARR) overruns a small buffer of somebody else's network. BBR is as good as each of them with and without losses, before
-/// small buffers and large ones.
+/// Returns the configuration of the connection with the server. Our choice: BBR. The gateway stands in for the client's
+/// own sender, which is unknown. If the wired part loses 0.5 %, a loss-based sender has a tenth of the throughput of a
+/// client with BBR. A sender that takes losses for the radio's (QARR) overruns small buffers of other networks. BBR is
+/// as good as each of them, with and without losses, before small and large buffers.
 pub(super) fn towards_server(split: &SplitConfig, limits: &LimitsConfig) -> Config {
     Config { congestion: CongestionName::Bbr, ..common(split, limits) }
 }
@@ -145,9 +145,9 @@ fn common(split: &SplitConfig, limits: &LimitsConfig) -> Config {
         },
         receive_window: split.receive_window,
         drwa_lambda_percent: split.drwa_lambda_percent,
-        // What comes from one end leaves for the other at once: an application that wrote less than a segment has its reason.
+        // Data of one end leaves for the other at once. An application that writes less than a segment has its reason.
         nagle: false,
-        // An end that is gone is found out, as nobody else remembers the flow.
+        // Keep-alive detects an end that is gone. Nobody else remembers the flow.
         keep_alive: Some(KeepAlive::default()),
         ..Config::default()
     }
@@ -156,7 +156,7 @@ fn common(split: &SplitConfig, limits: &LimitsConfig) -> Config {
 /// Linux's initial receive window (65,535 bytes, tcp_select_initial_window), grown as it is used.
 const RECEIVE_INITIAL: u32 = 65_535;
 
-/// The same for what may be left open.
+/// As `by_name`, for an optional name.
 mod by_name_if_any {
     use core::fmt::Display;
     use core::str::FromStr;
@@ -210,7 +210,7 @@ mod tests {
         );
     }
 
-    /// Halving and Reno's growth are TCP-NCL's own answer to congestion, unless another one is asked for.
+    /// TCP-NCL's own congestion response is halving and Reno's growth, unless another congestion control is set.
     #[test]
     fn ncl_answers_congestion_as_published() {
         let of = |sender: SenderConfig| {

@@ -1,36 +1,38 @@
-//! Gaps in what the server sends, and how long the client's leg has to live on what came before them.
+//! Gaps in the server's data, and how long kept data must last for the client's leg to bridge them.
 //!
-//! What is behind a gap waits here until the server has repaired it, a round trip of the wired side or more. If no more waits in front
-//! than the target of a clean path, the client's link idles in each gap, and what it did not carry then it never carries. So for as
-//! long as gaps come, as much may wait as the longest of them took.
+//! Data behind a gap waits here until the server has repaired the gap: a round trip of the wired side or more. If no
+//! more than a clean path's target waits, the client's link becomes idle in each gap. That capacity is lost. So while
+//! gaps come, as much data may wait as lasts for the longest of them.
 
 use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Instant};
 
-/// The gaps of late.
+/// The recent gaps.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Gaps {
-    /// While there is a gap: nothing beyond these positions had come at these times. The first is of the first gap.
+    /// While there is a gap: positions and times. At each time, nothing beyond its position had arrived. The first mark
+    /// is that of the oldest gap.
     marks: VecDeque<(u64, Instant)>,
-    /// The position after the highest byte that has come.
+    /// The position after the highest byte that has arrived.
     highest: u64,
-    /// The longest gap of late, and when it was seen.
+    /// The longest recent gap, and when it was seen.
     longest: Duration,
     seen: Option<Instant>,
 }
 
-/// Our choice: a gap is forgotten after so many round trips, so that gaps which come less often, and find no room, cost less than a
-/// round trip in so many.
+/// Our choice: a gap is forgotten after this many round trips. Rarer gaps find no room. They cost less than one round
+/// trip in this many.
 const ROUNDS: u64 = 64;
-/// Our choice: a repair, and its own repair if it is lost as well. What takes longer is no matter of room.
+/// The longest gap that counts, in round trips. Our choice: a repair, and a second one if the first is lost, too. Room
+/// does not help against longer gaps.
 const ROUNDS_LONG: u64 = 2;
-/// Our choice: marks in a round trip. By so much a gap is taken for longer than it is, which is the time in which the client's leg gets
-/// going again.
+/// Marks in a round trip. Our choice: a gap may appear longer by the interval between marks. In this time the client's
+/// leg gets going again.
 const MARKS: u64 = 8;
 
 impl Gaps {
-    /// A packet came of a server that is `rtt` away. Now everything before `received` is here, and nothing beyond `highest`.
+    /// Notes a packet from a server that is `rtt` away. All data before `received` is here, and none beyond `highest`.
     pub(super) fn on_arrival(&mut self, now: Instant, received: u64, highest: u64, rtt: Duration) {
         let before = core::mem::replace(&mut self.highest, highest.max(received));
         if highest <= received {
@@ -48,7 +50,7 @@ impl Gaps {
         if length >= self.longest || self.is_past(now, rtt) {
             (self.longest, self.seen) = (length, Some(now));
         }
-        // The oldest has said what it can.
+        // The oldest mark is no longer needed.
         if self.marks.len() as u64 > MARKS * ROUNDS_LONG {
             self.marks.pop_front();
         }
@@ -58,7 +60,7 @@ impl Gaps {
         self.seen.is_none_or(|seen| now.saturating_since(seen) >= rtt * ROUNDS)
     }
 
-    /// How long data may have to wait here for the client's leg not to run dry behind the next gap.
+    /// Returns how long data may wait here, so that the client's leg does not run dry in the next gap.
     pub(super) fn room(&self, now: Instant, rtt: Duration) -> Duration {
         if self.is_past(now, rtt) { Duration::ZERO } else { self.longest }
     }
@@ -74,7 +76,8 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    /// A byte each millisecond, of which some are `repaired` so late, in milliseconds; and what then is thought of gaps.
+    /// One byte is sent each millisecond. `repaired` gives the delay of each byte, in milliseconds. Returns the gaps at
+    /// the end.
     fn stream(until_ms: u64, repaired: impl Fn(u64) -> u64) -> Gaps {
         let (mut gaps, mut come) = (Gaps::default(), alloc::collections::BTreeSet::new());
         let mut received = 0;
@@ -105,7 +108,7 @@ mod tests {
 
     #[test]
     fn gaps_that_follow_each_other_closely_are_not_taken_for_one() {
-        // There is a gap all the time, and each is repaired after 30 ms.
+        // There is always a gap, and each is repaired after 30 ms.
         let room = stream(1_000, |sent| if sent % 20 == 7 { 30 } else { 0 }).room(at(1_000), RTT);
         assert!((28..=40).contains(&room.as_millis()), "{room:?}");
     }

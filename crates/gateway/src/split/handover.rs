@@ -1,4 +1,4 @@
-//! Split flows that go on in another process.
+//! Hands split flows to another process.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,15 +11,16 @@ use super::split_flow::SplitFlow;
 use crate::table::Table;
 use crate::timers::Timers;
 
-/// All of one split flow, to be written down: both connections, what they keep, and what is between them.
+/// The state of one split flow, to be serialised: both connections, their data, and what is between them.
 ///
-/// Each is written by itself, so that one that cannot be read is all that is lost.
+/// Each is serialised separately. If one cannot be read, only that one is lost.
 #[derive(Serialize)]
 pub struct SplitState<'a> {
     id: u32,
     #[serde(rename = "pair")]
     flow: &'a SplitFlow,
-    /// Whether what the server's leg, and the client's, has not read lies in memory right behind what the other one was given.
+    /// One value for the server's leg, one for the client's. True if its unread data lies in memory directly behind the
+    /// data last written to the other leg.
     seams: [bool; 2],
 }
 
@@ -33,7 +34,7 @@ pub struct SplitTakenOver {
     seams: [bool; 2],
 }
 
-/// Whose turn it is and whose timer is next.
+/// The order of turns, and the timers.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
     ready: Vec<u32>,
@@ -54,23 +55,23 @@ impl Split {
         }
     }
 
-    /// All flows that could not go on without this process, or one before it.
+    /// Returns all flows that cannot go on without this process, or without an earlier one.
     pub(crate) fn keys(&self) -> impl Iterator<Item = FlowKey> {
         let told = self.flows.iter().filter(|(_, flow)| flow.client.is_some());
         told.map(|(_, flow)| flow.key).chain(self.lapsed.keys())
     }
 
-    /// What they keep, of that of all flows.
+    /// Returns the bytes that split flows keep.
     pub(crate) fn buffered(&self) -> u64 {
         self.flows.iter().map(|(_, flow)| flow.counted).sum()
     }
 
-    /// What their servers may have on their way, of that of all flows.
+    /// Returns the bytes that servers of split flows may send by the windows that they were shown.
     pub(crate) fn advertised(&self) -> u64 {
         self.flows.iter().map(|(_, flow)| flow.advertised).sum()
     }
 
-    /// These flows, of those that have a place in the table and can be flows.
+    /// Continues those flows that have a place in the table and are consistent.
     pub(crate) fn continued(flows: Vec<SplitTakenOver>, order: Order, table: &Table) -> Split {
         let has_place = |taken: &SplitTakenOver| table.has_split(taken.flow.place, taken.id);
         let whole = |mut taken: SplitTakenOver| {
@@ -89,18 +90,18 @@ impl Split {
         split
     }
 
-    /// Whether flow `id` is here, with this place in the table.
+    /// True if flow `id` is here, with this place in the table.
     pub(crate) fn goes_on(&self, place: u32, id: u32) -> bool {
         self.flows.get(id as usize).is_some_and(|flow| flow.place == place)
     }
 }
 
-/// No flow keeps, or has on its way, as much: a terabyte.
+/// No flow keeps this many bytes, or has this many advertised: a terabyte.
 const KEPT_MAX: u64 = 1 << 40;
 
-/// Pieces of memory count (`SplitFlow::buffered`), so that a flow that goes on has as many as one that stays.
+/// The number of memory pieces counts (`SplitFlow::buffered`). Seams keep it the same over a handover.
 impl SplitFlow {
-    /// Whether both connections can be, and what they were counted for.
+    /// True if both connections and the counted bytes are plausible.
     fn is_sound(&self) -> bool {
         let client = self.client.as_ref().map(|leg| &leg.connection);
         self.server.connection.is_sound()

@@ -1,5 +1,5 @@
-//! Flows that were split before a restart, or before packets passed without this gateway. What each end had is not known any more, so both are told
-//! that it is over, with each of their packets.
+//! Flows that were split before a restart, or before packets passed without this gateway. Nobody knows any more which
+//! data each end had. So each packet of either end is answered: the flow is over.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -10,14 +10,15 @@ use crate::context::SplitContext as Context;
 use crate::keyed::{Key, Map, rekeyed};
 use crate::observe::Event;
 
-/// The flows. Each is kept for a time of its own, whoever was told: a reset may be lost, and who off the path forges a segment has one sent to
-/// nobody. An end of which nothing is known any more would go on with the other one, which has nothing to send, and wait for ever.
+/// The flows. Each is kept for its own time, even after an end was told. A reset may be lost. A segment forged off the
+/// path draws a reset that no end accepts. If a flow is forgotten, packets of one end reach the other, which has
+/// nothing to send. The first end then waits for ever.
 #[derive(Debug, Default)]
 pub(crate) struct Lapsed {
-    /// When each is forgotten; nothing until the clock has been seen.
+    /// Time at which each is forgotten. None until the first timeout after it was added.
     flows: Map<FlowKey, Option<Instant>>,
     undated: Vec<FlowKey>,
-    /// In the order of their times. One that was forgotten before stays until its own.
+    /// Flows by that time. The entry of a flow forgotten earlier stays until its time.
     order: VecDeque<(Instant, FlowKey)>,
     pause_until: Instant,
 }
@@ -37,7 +38,8 @@ impl Lapsed {
         self.flows.keys().copied()
     }
 
-    /// Answers a packet of such a flow with a reset, which has the number that its sender expects; others come back.
+    /// Answers a packet of such a flow with a reset that has the number expected by the sender. Returns any other
+    /// packet.
     pub(crate) fn on_packet(
         &mut self,
         ctx: &mut Context<'_>,
@@ -50,7 +52,7 @@ impl Lapsed {
         }
         let flags = packet.tcp()?.flags();
         if flags.contains(Flags::SYN) {
-            // Another flow begins.
+            // A new flow begins.
             self.forget(ctx, key);
             return Some(packet);
         }
@@ -61,8 +63,8 @@ impl Lapsed {
         None
     }
 
-    /// Our choice: an end that says nothing is waited for as long as for a packet of any other flow, from when this process knows of it.
-    /// Ends that are gone, or only read, would otherwise be remembered for ever, in the driver's file as well.
+    /// Forgets flows. Our choice: each is kept for the idle timeout of any flow, from when this process learns of it.
+    /// Without that, flows whose ends are gone, or only read, would stay for ever, and in the driver's file as well.
     pub(super) fn on_timeout(&mut self, ctx: &mut Context<'_>) {
         let due = ctx.now + Duration::from_secs(ctx.config.limits.idle_timeout_s);
         for key in self.undated.drain(..) {
@@ -105,7 +107,8 @@ fn reset(packet: &Packet) -> Option<Packet> {
     Some(reset)
 }
 
-/// Our choice: what an observer does for each, such as a change of the kernel's table, stays short and fits its queue.
+/// Our choice: for each forgotten flow, an observer does some work, such as a change of the kernel's table. These
+/// limits keep that work short, and within the observer's queue.
 const AT_ONCE: usize = 256;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -121,7 +124,7 @@ mod tests {
         FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.1.1:80".parse().unwrap() }
     }
 
-    /// What leaves after a segment has come.
+    /// Returns what leaves after a segment has come.
     fn tell(
         gateway: &mut Gateway,
         now: Instant,
@@ -136,7 +139,7 @@ mod tests {
         core::iter::from_fn(|| gateway.poll_transmit(now)).collect()
     }
 
-    /// A reset may be lost, and what came in the server's name may be forged.
+    /// A reset may be lost, and a packet in the server's name may be forged.
     #[test]
     fn an_end_is_told_again_and_each_flow_has_its_own_time() {
         let config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() };
@@ -148,7 +151,7 @@ mod tests {
         gateway.handle_timeout(at(1));
         gateway.end(key());
         gateway.handle_timeout(at(1) + idle - Duration::from_secs(1));
-        // The other one is forgotten, this one is not.
+        // The other flow is forgotten, this one is not.
         gateway.handle_timeout(at(1) + idle);
         let now = at(2) + idle;
         for _ in 0..3 {
@@ -163,7 +166,7 @@ mod tests {
         assert_eq!(passed.first().map(|(to, _)| *to), Some(WAN));
     }
 
-    /// While a gateway was away the kernel may have reset one end: then the other one must not wait for ever.
+    /// While a gateway was away, the kernel may have reset one end. The other end must not wait for ever.
     #[test]
     fn both_ends_hear_that_their_flow_is_over_when_the_gateway_was_away() {
         let mut gateway = Gateway::new(GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() });

@@ -1,4 +1,5 @@
-//! From the client's SYN to the answer. The server is asked first, so that what the client is told is true.
+//! Opens a split flow, from the client's SYN to the answer. The server is asked first, so that the client is told the
+//! truth.
 
 use paceline_tcp::{CloseReason, Connection, Origin, State};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Seq, Tcp};
@@ -8,7 +9,7 @@ use super::config::towards_server;
 use super::split_flow::{Leg, SplitFlow};
 use crate::config::{GatewayConfig, VirtualWindowMode};
 
-/// What a client wants, until the server has answered.
+/// The client's request, until the server has answered.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Opening {
     /// The client's newest SYN.
@@ -17,39 +18,39 @@ pub(super) struct Opening {
     server: Option<ServerSyn>,
 }
 
-/// What the server's SYN said.
+/// Contents of the server's SYN.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct ServerSyn {
     origin: Origin,
     mss: u16,
 }
 
-/// What a packet did to a flow that is being opened.
+/// Effect of a packet on a flow that is being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opened {
-    /// Nothing to tell.
+    /// Nothing to report.
     NotYet,
     /// The server has answered: from here on both ends talk to the gateway.
     Answered,
-    /// The packet ends the attempt, and is for the other end as it is.
+    /// The packet ends the attempt, and goes unchanged to the other end.
     Ended,
-    /// The client has begun anew, with another number.
+    /// The client has begun again, with another sequence number.
     Anew,
-    /// It is not about this attempt, and passes.
+    /// The packet does not belong to this attempt, and passes.
     Passes,
 }
 
-/// A SYN with another number takes the place of one that the server has not answered for so long: the first timeout of who repeats it
-/// (RFC 6298, Section 2.1). Sooner, some SYNs a round trip kept a flow from ever opening.
+/// Time for which a SYN with another number does not replace an unanswered one: the first timeout of a client (RFC
+/// 6298, Section 2.1). With a shorter time, some SYNs in each round trip kept a flow from ever opening.
 const PROTECTED: Duration = Duration::from_secs(1);
 
-/// Our choice, as of the virtual window: the first two flights of a server (RFC 6928). What more it was shown in the SYN would wait here
-/// for as long as the client's first ACK takes, which is seconds where its uplink is full.
+/// The first window shown to the server, in segments. Our choice, as for the virtual window: the first two flights of a
+/// server (RFC 6928). More data would wait here for the client's first ACK, which takes seconds if its uplink is full.
 const FIRST_SEGMENTS: u64 = 20;
 
 impl Opening {
-    /// The connection with the server, which is the client's but for what each leg settles for itself: the window's scale, SACK,
-    /// timestamps. ECN is not asked for.
+    /// Begins the connection with the server in the client's place. Each leg negotiates window scale, SACK and
+    /// timestamps for itself. ECN is not requested.
     pub(super) fn begin(
         key: FlowKey,
         config: &GatewayConfig,
@@ -58,7 +59,7 @@ impl Opening {
         now: Instant,
     ) -> Option<(Opening, Leg)> {
         let tcp = syn.tcp()?;
-        // Segments of the server should fit on, as they came.
+        // The server's segments should fit the client, so that they go on as they came.
         let wired =
             paceline_tcp::Config { mss: mss_of(tcp, &key), ..towards_server(&config.split, &config.limits) };
         let mut connection = Connection::connect_as(&wired, key, origin_of(tcp), now);
@@ -70,14 +71,14 @@ impl Opening {
         Some((opening, Leg::new(connection, syn.path_marks()?)))
     }
 
-    /// The client's first number, which the gateway's SYN has, too.
+    /// Returns the client's initial sequence number, which the gateway's SYN also has.
     pub(super) fn isn(&self) -> Seq {
         self.syn.tcp().map_or(Seq(0), |tcp| tcp.seq())
     }
 }
 
 impl SplitFlow {
-    /// A packet of the client, which the server has not answered yet.
+    /// Handles a packet of the client before the server has answered.
     pub(super) fn while_asking(&mut self, now: Instant, packet: &Packet) -> Opened {
         let (Some(opening), Some(tcp)) = (&mut self.opening, packet.tcp()) else { return Opened::Passes };
         let flags = tcp.flags();
@@ -89,27 +90,28 @@ impl SplitFlow {
             }
             return if is_exact { Opened::Ended } else { Opened::NotYet };
         }
-        // With a FIN it asks for nothing, and could not be answered.
+        // A SYN with FIN requests nothing, and cannot be answered.
         if !flags.contains(Flags::SYN) || flags.intersects(Flags::ACK | Flags::FIN) {
             return Opened::Passes;
         }
         if tcp.seq() != opening.isn() {
-            // Anybody may have sent it. The server, which has the first SYN, would keep to that; and a client that does begin anew sends its
-            // SYN again, when nothing has come of the first one.
+            // Anybody may have sent it. The server has the first SYN and would keep to it. A client that does begin
+            // again repeats its SYN, and a later copy replaces the first SYN.
             let is_young = now.saturating_since(self.since) < PROTECTED;
             return if is_young { Opened::Passes } else { Opened::Anew };
         }
-        // Sent again, and so is ours: a client that is gone has asked once, and the server hears no more of it than without a gateway.
+        // The client repeated its SYN, so the gateway repeats its own. If the client is gone, the server gets no more
+        // SYNs than without a gateway.
         opening.syn.clone_from(packet);
         self.server.connection.retransmit_syn();
         Opened::NotYet
     }
 
-    /// A packet of the server, which has not answered yet.
+    /// Handles a packet of the server before it has answered.
     pub(super) fn on_answer(&mut self, now: Instant, packet: &Packet, config: &GatewayConfig) -> Opened {
         let (Some(opening), Some(tcp)) = (&mut self.opening, packet.tcp()) else { return Opened::Passes };
         if tcp.flags().contains(Flags::SYN) && !tcp.flags().contains(Flags::ACK) {
-            // Anybody may have sent it. A server that opens at the same time answers as well (RFC 9293, Section 3.5).
+            // Anybody may have sent it. In a simultaneous open the server also answers the SYN (RFC 9293, Section 3.5).
             return Opened::NotYet;
         }
         if tcp.flags().contains(Flags::SYN) {
@@ -134,7 +136,7 @@ impl SplitFlow {
         let radio = paceline_tcp::Config { mss: theirs.mss, ..radio };
         let connection = Connection::accept_as(&radio, &opening.syn, theirs.origin, now);
         self.client = connection.map(|mut connection| {
-            // Data leaves in the turns that the subscriber's flows take.
+            // Data leaves only in the turns of the subscriber's flows.
             connection.set_allowance(0);
             Leg::new(connection, marks)
         });
@@ -143,12 +145,12 @@ impl SplitFlow {
     }
 }
 
-/// The numbers of an end; its clock starts at zero if it shows none.
+/// Returns the initial numbers of an end. Without timestamps its clock starts at zero.
 fn origin_of(tcp: Tcp<'_>) -> Origin {
     Origin { isn: tcp.seq(), tsval: tcp.timestamps().map_or(0, |(value, _)| value) }
 }
 
-/// The segments that an end takes (RFC 9293, Section 3.7.1: 536 bytes, in IPv6 1,220, if it does not say).
+/// Returns the segment size that an end accepts (RFC 9293, Section 3.7.1: without the option 536 bytes, in IPv6 1,220).
 fn mss_of(tcp: Tcp<'_>, key: &FlowKey) -> u16 {
     let otherwise = if key.src.is_ipv6() { 1_220 } else { 536 };
     tcp.mss().unwrap_or(otherwise).max(64)

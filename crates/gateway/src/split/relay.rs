@@ -1,4 +1,4 @@
-//! What one leg has goes to the other: bytes, the end of the stream, a reset. In this order, as the ends would have it.
+//! Moves data of one leg to the other, then the end of the stream, then a reset. The ends expect this order.
 
 use paceline_tcp::{CloseReason, Connection};
 use paceline_wire::Instant;
@@ -6,8 +6,8 @@ use paceline_wire::Instant;
 use super::split_flow::{Bounds, SplitFlow};
 
 impl SplitFlow {
-    /// Moves on whatever can be moved. What leaves a leg within the other's RTT and a target may wait in front of it,
-    /// and where gaps come from the server, within as long as they take.
+    /// Moves what can be moved. In front of a leg waits no more than it sends within the other leg's RTT and a target.
+    /// If gaps in the server's data last longer than the target, the longest gap replaces it.
     pub(super) fn relay(&mut self, now: Instant) {
         let (bounds, Some(client)) = (self.bounds, &mut self.client) else { return };
         let (server, client) = (&mut self.server.connection, &mut client.connection);
@@ -18,7 +18,8 @@ impl SplitFlow {
         if bounds.window > 0 {
             show(&bounds, downlink, server, client);
         }
-        // Nearly every packet is of a download: what the server's leg takes is asked for only where there is something to pass.
+        // Nearly every packet is of a download. So the demand of the server's leg is computed only if there is data to
+        // pass.
         let uplink = match client.readable() {
             0 => 0,
             _ => server.demand(client.srtt() + bounds.target, u64::MAX, u64::MAX),
@@ -29,18 +30,19 @@ impl SplitFlow {
     }
 }
 
-/// The window that the server is shown: what the client's leg takes within the server's RTT and a target, less what is here
-/// already. So what is on its way and what waits are together no more than the client's leg needs for not to run dry, and no
-/// queue is moved from the link into the gateway (design, 2). Two segments of the server's at least: those of the client's leg may be
-/// smaller, and less than one of the server's is never offered (RFC 9293, Section 3.8.6.2.2).
+/// Limits the window shown to the server. It is the demand of the client's leg within the server's RTT and a target,
+/// less the data already here. So the data in flight and waiting is no more than the client's leg needs to stay busy.
+/// No queue moves from the link into the gateway (design, 2). The demand is at least two segments of the server.
+/// Segments of the client's leg may be smaller, and a window below a server's segment is never offered (RFC 9293,
+/// Section 3.8.6.2.2).
 fn show(bounds: &Bounds, demand: u64, server: &mut Connection, client: &Connection) {
     let waiting = server.readable() + client.unsent();
     let demand = demand.max(2 * server.peer_segment());
     server.limit_window(demand.saturating_sub(waiting).min(bounds.window));
 }
 
-/// Bytes as far as there is room, but no more than what the sender needs until more can have come: what is not read here keeps the
-/// window of who sent it closed.
+/// Passes bytes if there is room, but no more than the sender needs until more can arrive. Unread bytes keep the window
+/// of their sender closed.
 fn pass(now: Instant, most: u64, from: &mut Connection, to: &mut Connection) {
     while from.readable() > 0 {
         let room = whole_segments(to.room().min(most.saturating_sub(to.unsent())), from, to);
@@ -53,8 +55,9 @@ fn pass(now: Instant, most: u64, from: &mut Connection, to: &mut Connection) {
     }
 }
 
-/// Our choice: what is cut is cut where a segment will end, because what is left over would leave as a short one, and segments behind it
-/// would lie across what the other end sent as one. Not where nothing is on its way, whose arrival would make more room.
+/// Cuts `room` at the end of a segment. Our choice: otherwise the rest would leave as a short segment, and later
+/// segments would straddle those of the other end. It does not cut to zero if nothing is in flight whose arrival would
+/// make room.
 fn whole_segments(room: u64, from: &Connection, to: &Connection) -> u64 {
     let left_over = (to.unsent() + room) % to.segment().max(1);
     if room >= from.readable() || (room < left_over && to.unacknowledged() == 0) {
@@ -64,8 +67,8 @@ fn whole_segments(room: u64, from: &Connection, to: &Connection) -> u64 {
     }
 }
 
-/// One end has reset its connection, or is gone. What it sent before is delivered first, as it would be if the reset had come
-/// behind it; then the reset has the number that the other end expects.
+/// Resets the other end if one end has reset its connection, or is gone. Its earlier data is delivered first, as if the
+/// reset had come behind it. The reset then has the number that the other end expects.
 fn pass_failure(from: &Connection, to: &mut Connection) {
     let failed = from.close_reason().is_some_and(|reason| reason != CloseReason::Finished);
     let delivered = from.readable() == 0 && to.unacknowledged() == 0;

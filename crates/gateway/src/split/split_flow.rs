@@ -1,9 +1,9 @@
-//! A split flow: a connection with the server and one with the client, and the order of work between them.
+//! A split flow: a connection with the server, one with the client, and the steps that move data between them.
 //!
-//! Each connection takes over the initial sequence number of the end that it stands in for, and goes on with that end's
-//! timestamps. So a byte has the same number on both sides of the gateway: what passes it unchanged (a refusal, an ICMP message, a
-//! FIN that comes again when the flow is forgotten) means the same to both ends as without a gateway, and nobody can guess more
-//! than the ends let him. TIME-WAIT is where it is without a gateway, too: at the end that closed first.
+//! Each connection uses the initial sequence number and the timestamps of the end that it stands in for. So a byte has
+//! the same number on both sides of the gateway. Some packets pass unchanged: a refusal, an ICMP message, a FIN
+//! repeated after the flow is forgotten. Both ends read them as without a gateway. The numbers are as hard to guess as
+//! those of the ends. TIME-WAIT, too, stays at the end that closed first.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -31,56 +31,56 @@ pub(super) struct SplitFlow {
     /// Packets per round of the scheduler.
     pub(super) weight: u32,
     pub(super) server: Leg,
-    /// There is none before the server has answered.
+    /// None before the server has answered.
     pub(super) client: Option<Leg>,
-    /// Until then, what the client wants.
+    /// The client's request, until the server has answered.
     pub(super) opening: Option<Box<Opening>>,
     pub(super) since: Instant,
     pub(super) last_packet: Instant,
-    /// Why it is split, if it is `auto` that decided.
+    /// Why it is split, if `auto` decided.
     pub(super) reason: Option<Reason>,
-    /// What its client's packets wait on the uplink, for `auto`.
+    /// Delay of its client's packets on the uplink, for `auto`.
     pub(super) uplink: UplinkDelay,
-    /// Once its client has sent more than a first flight.
+    /// State of its upload. None until its client has sent more than a first flight.
     #[serde(default)]
     pub(super) upload: Option<Box<SplitUpload>>,
-    /// Its place among its subscriber's flows.
+    /// Its place in the table.
     pub(super) place: u32,
     pub(super) bounds: Bounds,
-    /// Those of what the server sends.
+    /// Gaps in the server's data.
     #[serde(default)]
     pub(super) gaps: Gaps,
-    /// When the server's bytes came: positions after the last byte of each arrival.
+    /// Arrival times of the server's bytes. Each position is after the last byte of an arrival.
     pub(super) arrivals: VecDeque<(u64, Instant)>,
-    /// How long what has left for the client had waited here, summed up.
+    /// Time that data waited here before it left for the client, summed up.
     pub(super) waited: Duration,
-    /// Timeouts of the client's leg that were told.
+    /// Timeouts of the client's leg that were reported.
     pub(super) timeouts: u64,
-    /// What the server may have on its way, as last counted among that of all flows.
+    /// Bytes that the server may send, as last counted in the sum over all flows.
     #[serde(rename = "promised")]
     pub(super) advertised: u64,
-    /// What it keeps, as last counted among that of all flows.
+    /// Bytes that it keeps, as last counted in the sum over all flows.
     pub(super) counted: u64,
-    /// It may have something to send.
+    /// True if it may have unscheduled output.
     #[serde(skip)]
     pub(super) ready: bool,
     #[serde(skip)]
     pub(super) links: Links,
-    /// Its timer.
+    /// Its timer in the heap.
     pub(super) armed: Option<Instant>,
 }
 
-/// How much of the server's data may be here or on its way, and in flight to the client.
+/// Limits on the server's data here or in flight, and on data in flight to the client.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Bounds {
     /// How long data may wait here.
     pub(super) target: Duration,
-    /// Its part of what the subscriber may have outstanding.
+    /// Its part of the bytes that the subscriber may have outstanding.
     pub(super) in_flight: u64,
-    /// What may wait for a burst of ACKs.
+    /// Bytes that may wait for a burst of ACKs.
     #[serde(default)]
     pub(super) at_once: u64,
-    /// The largest window that is shown to the server; zero where the receive buffer alone says it.
+    /// The largest window shown to the server. Zero if only the receive buffer limits it.
     pub(super) window: u64,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Bounds {
 pub(super) struct Sent {
     /// Payload bytes.
     pub(super) bytes: u64,
-    /// Since they came from the server.
+    /// Time since they came from the server.
     pub(super) sojourn: Duration,
     pub(super) retransmission: bool,
 }
@@ -98,23 +98,24 @@ pub(super) struct Sent {
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Leg {
     pub(super) connection: Connection,
-    /// Of packets of the other end that go the same way. The hop limit stays as it is: bridges do not lower it, and a router
-    /// that hands packets to the gateway does so itself.
+    /// Marks of the other end's packets, which take the same path. The hop limit stays as it is: bridges do not lower
+    /// it, and a router that hands packets to the gateway does so itself.
     pub(super) marks: PathMarks,
     /// IPv4 identification of the next packet.
     id: u16,
-    /// The other end's packets come as super-packets: then the device takes such, too.
+    /// True if the other end's packets come as super-packets. Then the device takes super-packets, too.
     super_packets: bool,
-    /// The smallest MTU on the way that was told and believed.
+    /// The smallest path MTU that was told and believed.
     #[serde(default)]
     pub(super) path_mtu: PathMtu,
 }
 
-/// Our choice: more are kept as one, as old as the oldest of them. Full-sized segments of 6 MB.
+/// The most arrivals kept. Our choice: full-sized segments of 6 MB. Further arrivals join the newest entry and keep its
+/// time.
 const ARRIVALS_MAX: usize = 4096;
 
 impl SplitFlow {
-    /// The flow that `syn` asks for: a SYN of the same kind leaves for the server.
+    /// Opens the flow that `syn` requests. A SYN of the same kind leaves for the server.
     pub(super) fn open(
         key: FlowKey,
         config: &GatewayConfig,
@@ -154,7 +155,7 @@ impl SplitFlow {
         })
     }
 
-    /// A packet of the client, once the server has answered, on its subscriber's path.
+    /// Handles a packet of the client after the server has answered. `path` is the path of its subscriber.
     pub(super) fn on_client_packet(&mut self, now: Instant, packet: &Packet, path: &PathEstimate) {
         if let Some((value, _)) = packet.tcp().and_then(|tcp| tcp.timestamps()) {
             self.uplink.on_timestamp(now, value, path.uploaded, path.uplink.of_late(now));
@@ -169,7 +170,7 @@ impl SplitFlow {
         self.relay(now);
     }
 
-    /// A packet of the server, once the client is being answered.
+    /// Handles a packet of the server after its answer.
     pub(super) fn on_server_packet(&mut self, now: Instant, packet: &Packet) {
         self.server.connection.handle_packet(now, packet);
         let server = &self.server.connection;
@@ -182,7 +183,7 @@ impl SplitFlow {
         self.relay(now);
     }
 
-    /// Does what is due.
+    /// Handles timers that are due.
     pub(super) fn on_timeout(&mut self, now: Instant) {
         self.server.connection.handle_timeout(now);
         if let Some(client) = &mut self.client {
@@ -191,10 +192,10 @@ impl SplitFlow {
         self.relay(now);
     }
 
-    /// The next packet to send, and where, without what has to wait for the client's link.
+    /// Returns the next packet that needs no turn, and its port.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<(PortId, Packet, Option<Sent>)> {
         self.next_packet(now).or_else(|| {
-            // What has left makes room for more.
+            // Data that left made room for more.
             self.relay(now);
             self.next_packet(now)
         })
@@ -210,7 +211,7 @@ impl SplitFlow {
         self.server.poll(now, u32::MAX).map(|packet| (WAN, packet, None))
     }
 
-    /// The next packet to the client, of what its link has room for, and of no more than `most` segments.
+    /// Returns the next packet to the client, within the allowance of its turn and of at most `most` segments.
     pub(super) fn transmit_to_client(&mut self, now: Instant, most: u32) -> Option<(Packet, Option<Sent>)> {
         self.next_to_client(now, most).or_else(|| {
             self.relay(now);
@@ -238,7 +239,7 @@ impl SplitFlow {
         }
     }
 
-    /// How long the byte at `position` was here. A byte has the same position on both sides.
+    /// Returns how long the byte at `position` was here. A byte has the same position on both sides.
     fn sojourn(&mut self, now: Instant, position: u64) -> Duration {
         while self.arrivals.len() > 1 && self.arrivals.front().is_some_and(|&(end, _)| end <= position) {
             self.arrivals.pop_front();
@@ -248,20 +249,20 @@ impl SplitFlow {
         sojourn
     }
 
-    /// The server has answered and the client has not: until then the server hears nothing either, so that who floods the client's
-    /// side with SYNs gets no further with the server than without a gateway.
+    /// True if the server has answered and the client has not. Until then the server gets no further packet. So a flood
+    /// of SYNs from the client's side gets no further with the server than without a gateway.
     pub(super) fn awaits_client(&self) -> bool {
         let is_answering = |leg: &Leg| leg.connection.state() == State::SynReceived;
         self.client.as_ref().is_some_and(is_answering)
     }
 
-    /// Nothing will come of it any more; what its ends may still say can pass.
+    /// True if both legs are over. Packets that its ends may still send can pass.
     pub(super) fn is_over(&self) -> bool {
         let is_done = |leg: &Leg| matches!(leg.connection.state(), State::Closed | State::TimeWait);
         is_done(&self.server) && self.client.as_ref().is_none_or(is_done)
     }
 
-    /// It was idle for too long: both ends are told, because it cannot go on without the gateway.
+    /// Ends a flow that was idle for too long. Both ends are told, because it cannot go on without the gateway.
     pub(super) fn expire(&mut self) {
         self.server.connection.abort();
         if let Some(client) = &mut self.client {
@@ -269,7 +270,7 @@ impl SplitFlow {
         }
     }
 
-    /// When [`on_timeout`](Self::on_timeout) has something to do next.
+    /// Returns when [`on_timeout`](Self::on_timeout) next has something to do.
     pub(super) fn timeout(&self, idle_timeout_s: u64) -> Instant {
         let server = if self.awaits_client() { None } else { self.server.connection.poll_timeout() };
         let client = self.client.as_ref().and_then(|leg| leg.connection.poll_timeout());
@@ -280,35 +281,36 @@ impl SplitFlow {
         self.last_packet + Duration::from_secs(idle_timeout_s)
     }
 
-    /// The smoothed RTT of its client's leg; zero before the first sample.
+    /// Returns the smoothed RTT of its client's leg. Zero before the first sample.
     pub(super) fn srtt(&self) -> Duration {
         self.client.as_ref().map_or(Duration::ZERO, |client| client.connection.srtt())
     }
 
-    /// Only its turn is missing for its client's leg to send.
+    /// True if its client's leg would send and only waits for its turn.
     pub(super) fn is_held(&self) -> bool {
         self.client.as_ref().is_some_and(|client| client.connection.is_held())
     }
 
-    /// Payload of a full-sized segment to the client; never zero.
+    /// Returns the payload of a full-sized segment to the client. Never zero.
     pub(super) fn segment(&self) -> u64 {
         self.client.as_ref().map_or(1, |client| client.connection.segment().max(1))
     }
 
-    /// What it may still send is not even a packet of `quantum`, nor its next one: cut there it would cost as much as a whole one.
+    /// True if its allowance would cut its next packet, of at most `quantum` bytes. A cut packet costs as much as a
+    /// whole one.
     pub(super) fn would_be_cut(&self, quantum: u64) -> bool {
         let client = self.client.as_ref().map(|client| &client.connection);
         client.is_some_and(|client| client.next_piece().min(quantum) > client.allowance())
     }
 
-    /// Its client's leg may send so many bytes.
+    /// Lets its client's leg send `bytes`.
     pub(super) fn allow(&mut self, bytes: u64) {
         if let Some(client) = &mut self.client {
             client.connection.set_allowance(bytes);
         }
     }
 
-    /// Bytes of payload that it keeps, and what small pieces cost beyond that.
+    /// Returns the bytes of payload that it keeps, and the cost of small pieces beyond that.
     pub(super) fn buffered(&self) -> u64 {
         let legs = [Some(&self.server), self.client.as_ref()].into_iter().flatten();
         let (bytes, pieces) = legs.fold((0, 0), |(bytes, pieces), leg| {
@@ -323,7 +325,7 @@ impl Leg {
         Leg { connection, marks, id: 0, super_packets: false, path_mtu: PathMtu::default() }
     }
 
-    /// The next packet, of up to `most` segments, on the way that those of the other end take.
+    /// Returns the next packet, of up to `most` segments, with the path marks of the other end's packets.
     fn poll(&mut self, now: Instant, most: u32) -> Option<Packet> {
         let mut packet = match self.super_packets {
             true => self.connection.poll_super_packet(now, most)?,
@@ -331,7 +333,7 @@ impl Leg {
         };
         let is_reset = packet.tcp().is_some_and(|tcp| tcp.flags().contains(Flags::RST));
         if self.connection.is_closed() && !is_reset {
-            // Nobody is there to hear that its last bytes were read.
+            // The connection is over, and nobody waits for an ACK of its last bytes.
             return None;
         }
         packet.set_path_marks(&self.marks, self.id);
@@ -340,7 +342,7 @@ impl Leg {
     }
 }
 
-/// Packets on the wire.
+/// Number of packets on the wire.
 pub(super) fn segments(packet: &Packet) -> usize {
     packet.gso_size().map_or(1, |size| packet.payload().len().div_ceil(usize::from(size)))
 }

@@ -1,4 +1,4 @@
-//! A split flow as an operator sees it.
+//! The status of a split flow, for an operator.
 
 use paceline_tcp::{CloseReason, Status};
 use paceline_wire::{Duration, Instant, Rate};
@@ -8,7 +8,7 @@ use crate::config::{FlowMode, GatewayConfig};
 use crate::status::{FlowStage, FlowStatus, FlowTotals};
 
 impl SplitFlow {
-    /// A copy of its state.
+    /// Returns a copy of its state.
     pub(super) fn status(&self, config: &GatewayConfig) -> FlowStatus {
         let server = self.server.connection.status(self.last_packet);
         let client = self.client.as_ref().map(|leg| leg.connection.status(self.last_packet));
@@ -41,7 +41,7 @@ impl SplitFlow {
         }
     }
 
-    /// The same at its end.
+    /// Returns its state at the end.
     pub(super) fn final_status(&self, config: &GatewayConfig, now: Instant) -> FlowStatus {
         let idle = self.expires_at(config.limits.idle_timeout_s) <= now;
         let aborted = |leg: &Leg| {

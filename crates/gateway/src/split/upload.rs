@@ -1,6 +1,6 @@
-//! Uploads of a split flow: the window that its client is shown holds no more than the uplink's bound says ([`crate::upload`]).
+//! Uploads of a split flow. The window that its client is shown stays within the uplink's bound ([`crate::upload`]).
 //!
-//! The gateway itself acknowledges the client's data here, so there is no wired part in the loop from an ACK to its answer.
+//! The gateway itself acknowledges the client's data. So the loop from an ACK to its answer has no wired part.
 
 use alloc::boxed::Box;
 
@@ -14,24 +14,24 @@ use crate::upload::{
     FIRST_FLIGHT, FIRST_WINDOW, Own, Passed, UploadData, UploadPath, UploadReport, UploadWatch,
 };
 
-/// What is kept of a split flow whose client uploads.
+/// State of a split flow whose client uploads.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct SplitUpload {
     watch: UploadWatch,
-    /// The client may have no more on its way.
+    /// The most bytes that the client may have in flight.
     limit: u64,
-    /// What its newest data said, and nobody has heard yet.
+    /// The report of its newest data, until it is taken.
     #[serde(skip)]
     report: Option<UploadReport>,
 }
 
 impl SplitUpload {
-    /// Bytes of memory that it takes.
+    /// Bytes of memory of this state.
     pub(super) const MEMORY: u64 = (size_of::<SplitUpload>() + UploadWatch::MEMORY) as u64;
 }
 
 impl SplitFlow {
-    /// A packet of the client came, and its connection has not read it yet. What lies outside of the window says nothing.
+    /// Watches a packet of the client, before its connection reads it. Data outside of the window is ignored.
     pub(super) fn watch_upload(&mut self, ctx: &Context<'_>, subscriber: MemoryUse, packet: &Packet) {
         if ctx.config.queue_bound.uploads == QueueBoundMode::None {
             return;
@@ -67,25 +67,26 @@ impl SplitFlow {
         }
     }
 
-    /// What was last heard of the client's uplink.
+    /// Takes the newest report about the client's uplink.
     pub(super) fn take_upload_report(&mut self) -> Option<UploadReport> {
         self.upload.as_mut().and_then(|upload| upload.report.take())
     }
 
-    /// What its subscriber knows of it: so much may its client have on its way.
+    /// Limits the bytes that its client may have in flight, by the estimate of its subscriber.
     pub(super) fn limit_upload(&mut self, path: &UploadPath, own: Own) {
         let Some((upload, client)) = self.upload.as_mut().zip(self.client.as_mut()) else { return };
         let client = &mut client.connection;
         upload.watch.own = own;
-        // Before there is a limit: what slow start may have on its way (RFC 5681, Section 3.1: each byte that is acknowledged brings two).
+        // Before there is a limit: the bytes that slow start may have in flight. Each acknowledged byte brings two (RFC
+        // 5681, Section 3.1).
         let share =
             path.share(own, client.peer_segment()).unwrap_or_else(|| client.bytes_received() + FIRST_WINDOW);
-        // What lies behind a hole is no longer on its way.
+        // Data behind a hole has arrived, so it is no longer in flight.
         upload.limit = share + client.highest_received().saturating_sub(client.received());
         client.limit_window(upload.limit);
     }
 
-    /// A packet leaves for the client. `path` is what its uploads had brought by then.
+    /// Notes a pure ACK that leaves for the client. `path` has the bytes that uploads had brought by then.
     pub(super) fn on_ack_to_client(&mut self, now: Instant, packet: &Packet, path: &UploadPath) {
         let Some((upload, client)) = self.upload.as_mut().zip(self.client.as_ref()) else { return };
         let Some(tcp) = packet.tcp().filter(|tcp| tcp.flags() == Flags::ACK) else { return };

@@ -1,4 +1,4 @@
-//! A subscriber's radio link downwards: what is on its way to the client, and how much may be.
+//! A subscriber's downlink: the bytes in flight to the client, and how many may be.
 
 use paceline_wire::{Duration, Instant, Rate};
 
@@ -11,13 +11,13 @@ use crate::late_acks::LateAcks;
 use crate::link_report::LinkReport;
 use crate::path_estimate::UplinkQueue;
 
-/// Before there is a sample: the second of RFC 6298, Section 2.1.
+/// Round trip before the first sample: the second of RFC 6298, Section 2.1.
 pub(super) const RTT_UNKNOWN: Duration = Duration::from_secs(1);
 
 /// Linux net.ipv4.tcp_tso_win_divisor.
 const TSO_WIN_DIVISOR: u64 = 3;
 
-/// The link, as reports of all flows tell of it.
+/// The link, as reports of all flows show it.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Downlink {
     /// Bytes in flight of all flows.
@@ -26,15 +26,15 @@ pub(crate) struct Downlink {
     /// Used where there is no bound.
     #[serde(default)]
     base_rtt: BaseRtt,
-    /// The schedule may let more be on its way than the path holds.
+    /// The schedule may let more be in flight than the path holds.
     #[serde(default)]
     scheduled: bool,
     /// The bound has held a packet back since the last ACK.
     limited: bool,
-    /// It had done so when the last ACK came: the link is full.
+    /// The bound had held a packet back when the last ACK came: the link is full.
     #[serde(default)]
     full: bool,
-    /// What the newest ACK waited on the uplink, which is none of the downlink's queue.
+    /// Wait of the newest ACK on the uplink, which is not part of the downlink's queue.
     #[serde(default)]
     uplink_queue: UplinkQueue,
     #[serde(default)]
@@ -44,18 +44,18 @@ pub(crate) struct Downlink {
     passes: Option<Reason>,
     #[serde(default)]
     ack_clumps: AckClumps,
-    /// When a repair last left that had no room.
+    /// When a retransmission last left without room.
     #[serde(default)]
     repaired_at: Instant,
 }
 
-/// What one report says beside the flow's own words.
+/// What a report needs besides the flow's own values.
 pub(super) struct Around {
-    /// Bytes other than TCP that have arrived with what was reported.
+    /// Bytes other than TCP that have arrived with the reported ones.
     pub(super) arrived: u64,
     /// Flows that have not ended.
     pub(super) flows: u32,
-    /// Packets waited for the gateway itself.
+    /// The host is overloaded: packets waited for the gateway to read them.
     pub(super) crowded: bool,
     /// A bound holds the uploads.
     pub(super) uploads_are_bounded: bool,
@@ -79,49 +79,50 @@ impl Downlink {
         }
     }
 
-    /// The shortest RTT of late.
+    /// The shortest recent RTT.
     pub(super) fn rtt_min(&self) -> Option<Duration> {
         self.bound.as_ref().map_or(self.base_rtt.rtt_min(), QueueBound::rtt_min)
     }
 
-    /// What the link delivers; zero while unknown, and without a bound.
+    /// Expected rate of the link; zero while unknown, and without a bound.
     pub(super) fn rate(&self) -> Rate {
         self.bound.as_ref().map_or(Rate::ZERO, QueueBound::rate)
     }
 
-    /// What the link carries, if it was the limit of late; zero while unknown, and without a bound.
+    /// Known rate of the link; zero while unknown, and without a bound.
     pub(super) fn link(&self) -> Rate {
         self.bound.as_ref().map_or(Rate::ZERO, QueueBound::link)
     }
 
-    /// What the bound allows, as an operator is told.
+    /// The bound's limit, for the operator.
     pub(super) fn bound_limit(&self) -> Option<u64> {
         self.bound.as_ref().and_then(QueueBound::limit)
     }
 
-    /// Data waits for room.
+    /// True if data waits for room.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// What the newest packet whose flow knows waited on the uplink.
+    /// The newest known wait of a packet on the uplink.
     pub(super) fn uplink_queue(&self) -> UplinkQueue {
         self.uplink_queue
     }
 
-    /// Why the gateway cannot help, if it cannot.
+    /// Returns why transparent flows pass through, if they do.
     pub(super) fn passes(&self) -> Option<Reason> {
         self.passes
     }
 
-    /// Rate and longest burst of what leaves before a buffer that may be short, if those flows do not pass. The
-    /// gateway's own senders cannot.
+    /// Returns rate and longest burst before a buffer that may be short. Flows that pass have no pace; the gateway's
+    /// own senders cannot pass.
     pub(super) fn pace(&self, now: Instant, report: &LinkReport) -> Option<(Rate, Duration)> {
         let bound = self.bound.as_ref().filter(|_| self.passes.is_none() || report.is_own())?;
         bound.pace(now)
     }
 
-    /// Bytes that all flows may have outstanding; `u64::MAX` before the first estimate, and without a bound but for a drain.
+    /// Bytes that all flows may have outstanding; `u64::MAX` before the first estimate. Without a bound there is a
+    /// limit only during a drain.
     pub(crate) fn limit(&self) -> u64 {
         self.bound.as_ref().map_or(self.base_rtt.limit(), |bound| bound.limit().unwrap_or(u64::MAX))
     }
@@ -134,26 +135,27 @@ impl Downlink {
         }
     }
 
-    /// When a packet of `bytes`, for which there is no room now, will have some, if no ACK is needed to say so.
+    /// Returns when there will be room for a packet of `bytes`, if no ACK is needed for that.
     pub(crate) fn room_at(&self, now: Instant, bytes: u64) -> Option<Instant> {
         let rate = self.rate();
         if rate.is_zero() {
             return None;
         }
-        // To the nanosecond it might miss a byte.
+        // Rounding might otherwise leave a byte missing.
         let wait = rate.time_for(bytes.saturating_sub(self.room(now))) + Duration::from_micros(1);
         self.ack_clumps.lasts(now, wait).then(|| now + wait)
     }
 
-    /// Bytes in flight without those that have arrived and whose ACKs wait on the uplink (Little's law).
+    /// Bytes in flight, less those that have arrived and whose ACKs wait on the uplink (Little's law).
     fn on_link(&self, now: Instant) -> u64 {
         let waits = self.uplink_queue.queue + self.ack_clumps.untold(now);
         self.outstanding.saturating_sub(self.rate().bytes_in(waits))
     }
 
-    /// A super-packet is not cut smaller than this, because packets cost more than bytes: as tcp_tso_autosize() of Linux
-    /// has it, what the link carries in a millisecond, and on very short paths up to 64 KB (tcp_tso_rtt_log = 9); but never more than a
-    /// third of what may be outstanding (tcp_tso_win_divisor = 3), for which all flows would have to wait until the link is nearly idle.
+    /// Returns the smallest part of a super-packet, because packets cost more than bytes. As in tcp_tso_autosize() of
+    /// Linux, it is what the link carries in a millisecond. On very short paths it is up to 64 KB more (tcp_tso_rtt_log
+    /// = 9). It is at most a third of the limit (tcp_tso_win_divisor = 3). For more, all flows would have to wait until
+    /// the link is nearly idle.
     pub(crate) fn quantum(&self) -> u64 {
         self.bound.as_ref().map_or(0, |bound| {
             let near = bound.rtt_min().map_or(0, |rtt| (1 << 16) >> (rtt.as_micros() >> 9).min(31));
@@ -161,19 +163,20 @@ impl Downlink {
         })
     }
 
-    /// A packet of `bytes` fits; one packet always does.
+    /// True if a packet of `bytes` fits; one packet always does.
     pub(crate) fn fits(&mut self, now: Instant, bytes: u64) -> bool {
         let fits = self.outstanding == 0 || bytes <= self.room(now);
         self.limited |= !fits;
         fits
     }
 
-    /// When a packet that a client waits for may leave without room: one in a round trip is no load (RFC 5681, Section 3.1, the loss window).
+    /// Returns when a retransmission may leave without room: one in a round trip is no load (RFC 5681, Section 3.1, the
+    /// loss window).
     pub(crate) fn repair_due(&self) -> Instant {
         self.repaired_at + self.rtt_min().unwrap_or(RTT_UNKNOWN)
     }
 
-    /// A packet leaves for which there is no room.
+    /// Handles the departure of a packet without room.
     pub(crate) fn on_repair_without_room(&mut self, now: Instant) {
         self.repaired_at = now;
     }
@@ -188,7 +191,7 @@ impl Downlink {
         self.outstanding = self.outstanding.saturating_sub(bytes);
     }
 
-    /// A client reported. True if the bound learnt something of the link.
+    /// Handles a client's report. True if the bound learnt something of the link.
     pub(super) fn on_report(&mut self, now: Instant, report: &LinkReport, around: &Around) -> bool {
         let Some(bound) = &mut self.bound else {
             match report.rtt {

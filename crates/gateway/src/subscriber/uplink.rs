@@ -1,4 +1,4 @@
-//! A subscriber's radio link upwards: what came over it, and the bound of its uploads.
+//! A subscriber's uplink: the bytes that came over it, and the bound of its uploads.
 
 use alloc::boxed::Box;
 
@@ -10,7 +10,7 @@ use crate::upload::{Own, UploadBound, UploadPath, UploadReport};
 /// The link, as the gateway sees it.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Uplink {
-    /// Bytes of TCP that the subscriber has sent up.
+    /// Bytes of TCP that the subscriber has sent.
     #[serde(default)]
     uploaded: u64,
     /// The bound, once there are uploads.
@@ -25,27 +25,27 @@ impl Uplink {
         Uplink { uploaded: 0, upload: None, upload_config }
     }
 
-    /// The subscriber sent `bytes` up, over TCP.
+    /// Counts `bytes` of TCP that the subscriber has sent.
     pub(crate) fn note(&mut self, bytes: u64) {
         self.uploaded = self.uploaded.saturating_add(bytes);
     }
 
-    /// Bytes of TCP that came.
+    /// Bytes of TCP that have arrived.
     pub(super) fn bytes(&self) -> u64 {
         self.uploaded
     }
 
-    /// What an upload may have on its way.
+    /// What an upload may have in flight.
     pub(super) fn path(&self) -> UploadPath {
         self.upload.as_ref().map_or(UploadPath::default(), |upload| upload.path())
     }
 
-    /// The bound holds uploads.
+    /// True if uploads are bounded.
     pub(super) fn is_bounded(&self) -> bool {
         self.upload.as_ref().is_some_and(|upload| upload.is_active())
     }
 
-    /// Data of an upload arrived.
+    /// Handles arrived data of an upload.
     pub(crate) fn on_upload(&mut self, now: Instant, report: &UploadReport) -> Own {
         let config = self.upload_config;
         self.upload.get_or_insert_with(|| Box::new(UploadBound::new(config))).on_report(now, report)

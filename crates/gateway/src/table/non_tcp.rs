@@ -1,4 +1,4 @@
-//! Packets other than TCP, by subscriber.
+//! Packets other than TCP, for each subscriber.
 
 use core::net::IpAddr;
 
@@ -10,11 +10,11 @@ use crate::non_tcp::Offered;
 use crate::pool::may_keep;
 use crate::timers::disarm;
 
-/// What waits is let out when so much has room: a full packet.
+/// Waiting packets may leave if there is room for this many bytes: a full packet.
 const NON_TCP_ROOM: u64 = 1_500;
 
 impl Table {
-    /// A client sent `bytes`. Without TCP flows it becomes a subscriber by that, as long as there is room for one.
+    /// Notes `bytes` from a client. A client without TCP flows becomes a subscriber by it, if the table has room.
     pub(crate) fn non_tcp_from_client(
         &mut self,
         config: &GatewayConfig,
@@ -31,7 +31,7 @@ impl Table {
         self.arm_non_tcp(index);
     }
 
-    /// A packet came for a client. One that nobody knows is no subscriber.
+    /// Takes a packet for a client. A client without a subscriber gets it at once.
     pub(crate) fn non_tcp_to_client(
         &mut self,
         config: &GatewayConfig,
@@ -59,7 +59,7 @@ impl Table {
         offered
     }
 
-    /// The next packet other than TCP whose turn has come; `dropped` counts those that had none.
+    /// Returns the next waiting packet other than TCP that may leave. `dropped` counts those that are dropped.
     pub(crate) fn next_non_tcp(
         &mut self,
         now: Instant,
@@ -87,7 +87,7 @@ impl Table {
         None
     }
 
-    /// Does what is due for packets other than TCP.
+    /// Handles the timers of packets other than TCP.
     pub(crate) fn non_tcp_timeouts(&mut self, now: Instant) {
         loop {
             let subscribers = &mut self.subscribers;
@@ -109,7 +109,7 @@ impl Table {
         }
     }
 
-    /// What waits beside a subscriber's TCP may be able to leave now.
+    /// Lists a subscriber whose waiting packets other than TCP may be able to leave.
     pub(super) fn stir(&mut self, index: u32) {
         let subscriber = &mut self.subscribers[index as usize];
         let waits = subscriber.non_tcp.as_ref().is_some_and(|non_tcp| non_tcp.waiting_bytes() > 0);
@@ -119,7 +119,7 @@ impl Table {
         }
     }
 
-    /// What waits is charged to the subscriber, and to the memory that all share.
+    /// Charges the waiting packets to the subscriber, and to the memory that all share.
     fn settle_non_tcp(&mut self, index: u32, buffered: &mut u64) {
         let subscriber = &mut self.subscribers[index as usize];
         let Some((before, now)) = subscriber.non_tcp.as_mut().map(|non_tcp| non_tcp.settle()) else { return };

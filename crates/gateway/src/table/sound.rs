@@ -1,5 +1,5 @@
-//! Whether a table that was read from another process holds together: who follows whom in each circle, and whose flows are whose. What can be
-//! counted anew is.
+//! Checks that a table from another process is consistent: the links of each circle, and the subscriber of each flow.
+//! Sums are counted again.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::scheduler_entry::SchedulerEntry;
 use crate::share::CLASSES;
 
 impl Table {
-    /// The table, if it can be one.
+    /// Returns the table if it is consistent.
     pub(crate) fn checked(mut self) -> Result<Table, &'static str> {
         if !self
             .entries
@@ -55,7 +55,7 @@ impl Table {
             && self.active.are_whole(&active, links_of_active)
     }
 
-    /// Sums over flows.
+    /// Counts the sums over flows again.
     fn count_anew(&mut self) {
         for (_, subscriber) in &mut self.subscribers {
             (subscriber.flows, subscriber.ended, subscriber.repairing) = (0, 0, 0);

@@ -1,4 +1,4 @@
-//! The places of split flows.
+//! The entries of split flows in the table.
 
 use alloc::boxed::Box;
 
@@ -13,19 +13,19 @@ use crate::share::Share;
 use crate::upload::Own;
 
 impl Table {
-    /// Split flows.
+    /// Number of split flows.
     pub(crate) fn split_len(&self) -> usize {
         self.entries.iter().filter(|(_, entry)| matches!(entry.scheduled, SchedulerEntry::Split(_))).count()
     }
 
-    /// Whether the split flow `flow` has this place, and so a number that a table can have.
+    /// True if split flow `flow` has this place. Its number is then one that a table can have.
     pub(crate) fn has_split(&self, place: u32, flow: u32) -> bool {
         let scheduled = self.entries.get(place as usize).map(|entry| &entry.scheduled);
         (flow as usize) < self.max_flows
             && matches!(scheduled, Some(SchedulerEntry::Split(own)) if own.flow == flow)
     }
 
-    /// The place of a split flow, if a split flow has this one.
+    /// Returns the entry of the split flow in this place, if there is one.
     pub(crate) fn split(&self, id: u32) -> Option<SplitEntry> {
         match &self.entries[id as usize].scheduled {
             SchedulerEntry::Flow(_) => None,
@@ -33,17 +33,17 @@ impl Table {
         }
     }
 
-    /// The path of the subscriber of the entry in this place, as of now.
+    /// Returns the newest path estimate of the subscriber of this entry.
     pub(crate) fn newest_path(&self, id: u32) -> PathEstimate {
         self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].path()
     }
 
-    /// The path to the client of the split flow in this place.
+    /// Returns the path to the client of the split flow in this place, as of its last event.
     pub(crate) fn split_path(&self, id: u32) -> PathEstimate {
         self.split(id).map(|own| own.path).unwrap_or_default()
     }
 
-    /// Adds a place for the split flow `flow` of a client; none if the table is full.
+    /// Adds an entry for split flow `flow` of a client. None if the table is full.
     pub(crate) fn insert_split(
         &mut self,
         config: &GatewayConfig,
@@ -62,8 +62,8 @@ impl Table {
         Some(id)
     }
 
-    /// After a packet or timeout of a split flow, whose place is `id`: what it wants from here on. Returns the path to its client,
-    /// and what is known of its upload.
+    /// Runs after every packet or timeout of the split flow in place `id`, which wants `demand` from here on. Returns
+    /// the path to its client, and the state of its upload.
     pub(crate) fn after_split_event(
         &mut self,
         id: u32,
@@ -76,13 +76,13 @@ impl Table {
         self.split(id).map(|own| (own.path, own.upload)).unwrap_or_default()
     }
 
-    /// After a packet of a split flow, of `bytes`, left for its client.
+    /// Runs after a packet of a split flow, of `bytes`, left for its client.
     pub(crate) fn after_split_sent(&mut self, id: u32, now: Instant, demand: SendDemand, bytes: u64) {
         let before = self.set_demand(id, demand);
         self.after_sent(id, now, before, bytes, false);
     }
 
-    /// Returns the bytes in flight that were told before.
+    /// Sets the demand of a split flow. Returns the bytes in flight of the previous one.
     fn set_demand(&mut self, id: u32, demand: SendDemand) -> u64 {
         match &mut self.entries[id as usize].scheduled {
             SchedulerEntry::Split(own) => core::mem::replace(&mut own.demand, demand).in_flight,

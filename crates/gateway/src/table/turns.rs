@@ -1,4 +1,4 @@
-//! Whose turn it is: flows in the circles of their subscriber, subscribers in that of all.
+//! Decides who sends next: the flows of a subscriber take turns in its circles, the subscribers in the gateway's.
 
 use paceline_wire::Instant;
 
@@ -8,7 +8,7 @@ use crate::schedule::Departure;
 use crate::share::Share;
 
 impl Table {
-    /// The flow stands in the circle where its share places it now; at the back if it is new there.
+    /// Puts the flow into the circle of its present class. If it is new there, it goes to the back.
     pub(super) fn join(&mut self, id: u32, now: Instant) {
         let entry = &mut self.entries[id as usize];
         let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
@@ -28,7 +28,7 @@ impl Table {
         }
     }
 
-    /// The flow has nothing to send, or must wait.
+    /// Takes the flow out of its circle: it has nothing to send, or must wait.
     pub(super) fn leave(&mut self, id: u32) {
         let entry = &mut self.entries[id as usize];
         let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
@@ -41,7 +41,7 @@ impl Table {
         }
     }
 
-    /// A subscriber with something to send stands in the circle where its share places it now.
+    /// Puts a subscriber that wants to send into the circle of its present class.
     pub(super) fn activate(&mut self, index: u32, now: Instant) {
         let subscriber = &mut self.subscribers[index as usize];
         if subscriber.senders() == 0 {
@@ -62,10 +62,11 @@ impl Table {
         self.stir(index);
     }
 
-    /// The flow whose packet leaves next, and the bytes that packet may have.
+    /// Returns the flow whose packet leaves next, and the most bytes of that packet.
     ///
-    /// Subscribers take turns, and the flows of each, in the order of [`Share`]. Each is passed over when it cannot send, and
-    /// moves to the back after as many packets as its weight (Section 7.2). Who needs no room does not wait behind those that do.
+    /// Subscribers take turns in the order of [`Share`], and so do the flows of each. One that cannot send is passed
+    /// over. One moves to the back after as many packets as its weight (Section 7.2). A flow that needs no room does
+    /// not wait behind those that need it.
     pub(crate) fn next_sender(&mut self, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
         while let Some((class, index)) = self.active.front() {
             if let Some(at) = self.capacity.held_until(now) {
@@ -79,7 +80,7 @@ impl Table {
                 }
                 return Some(next);
             }
-            // Until an ACK, a packet or a timer brings it back.
+            // An ACK, a packet or a timer brings it back.
             self.deactivate(index);
         }
         None
@@ -122,7 +123,8 @@ impl Table {
         }
     }
 
-    /// Where there is no room: a packet that a client waits for, when one is due, whoever stands in front of it.
+    /// Returns a flow whose client waits for a retransmission, if one is due. It needs no room, and waits behind
+    /// nobody.
     fn next_repair(&mut self, index: u32, now: Instant, mode: ScheduleMode) -> Option<(usize, u32)> {
         let subscriber = &mut self.subscribers[index as usize];
         if subscriber.repairing == 0 {
@@ -136,7 +138,7 @@ impl Table {
         let (class, id) = found?;
         let due = subscriber.downlink.repair_due();
         if due > now {
-            // No ACK may come any more that would make room.
+            // Perhaps no more ACK comes that would make room.
             self.look_again(id, due);
             return None;
         }
@@ -144,7 +146,7 @@ impl Table {
         Some((class, id))
     }
 
-    /// The flow at the front of `class` takes its turn. Returns it and the bytes that its packet may have.
+    /// Gives the turn to the flow at the front of `class`. Returns the flow and the most bytes of its packet.
     fn grant(&mut self, class: usize, id: u32, now: Instant) -> (u32, u64) {
         let entry = &mut self.entries[id as usize];
         let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
@@ -159,7 +161,7 @@ impl Table {
         (id, limit)
     }
 
-    /// The schedule looks at the flow again at `at`.
+    /// Lets the schedule look at the flow again at `at`.
     pub(super) fn look_again(&mut self, id: u32, at: Instant) {
         let entry = &mut self.entries[id as usize];
         entry.departs_at = Some(entry.departs_at.map_or(at, |other| other.min(at)));
@@ -167,8 +169,9 @@ impl Table {
     }
 }
 
-/// How long a packet may be when `room` bytes are left and `flows` flows want to send. One flow takes super-packets
-/// whole. Several take turns of an eighth of an even share, so that short intervals are shared as evenly as long ones.
+/// Returns the most bytes of a packet if `room` bytes are left and `flows` flows want to send. A single flow sends
+/// whole super-packets. Each of several flows sends an eighth of an even share, so that short intervals are shared
+/// evenly, too.
 fn even_share(room: u64, flows: u32) -> u64 {
     if flows <= 1 { room } else { room / (8 * u64::from(flows)) }
 }

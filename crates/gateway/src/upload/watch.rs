@@ -1,4 +1,4 @@
-//! What is watched of one upload: the ACKs that pass to its client, and the data that answers them ([`crate::upload`]).
+//! Watches one upload: the ACKs that pass to its client, and the data that answers them ([`crate::upload`]).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -8,11 +8,12 @@ use paceline_wire::{Duration, Instant};
 
 use super::{Own, UploadReport};
 
-/// ACKs that are remembered until their answer. Our choice: sixteen a round trip, and a queue of one more; of a longer one some stay unknown.
+/// Number of ACKs remembered until their answer. Our choice: sixteen for a round trip, and as many for a queue as long
+/// as that. In a longer queue some ACKs stay unknown.
 const ACKS: usize = 32;
-/// Gaps that are remembered. Our choice: what is lost in more of them at once is a tail that a few tell of.
+/// Number of gaps remembered. Our choice: losses in more gaps at once are a tail, which a few gaps show.
 const GAPS: usize = 16;
-/// Our choice: a gap that nobody has filled by then is no part of what goes on.
+/// Our choice: a gap not filled within this time is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// An ACK that has passed.
@@ -22,9 +23,9 @@ pub(crate) struct Passed {
     pub(crate) at: Instant,
     /// The right edge that the client knew then.
     pub(crate) edge: u64,
-    /// The server's own lay beyond.
+    /// The server's own right edge lay beyond it.
     pub(crate) lowered: bool,
-    /// What of all uploads had arrived.
+    /// Bytes of all uploads that had arrived.
     pub(crate) arrived: u64,
 }
 
@@ -32,19 +33,19 @@ pub(crate) struct Passed {
 #[derive(Clone, Debug)]
 pub(crate) struct UploadData {
     pub(crate) now: Instant,
-    /// Its positions.
+    /// Its stream positions.
     pub(crate) range: Range<u64>,
     /// The timestamp that it echoes.
     pub(crate) echo: Option<u32>,
     /// Payload of a full-sized segment.
     pub(crate) segment: u64,
-    /// The longest that the uplink's queue can have been, by the client's timestamps.
+    /// Longest possible queueing delay of the uplink, by the client's timestamps.
     pub(crate) queue: Option<Duration>,
-    /// The shortest round trip that the flow knows by other packets.
+    /// Shortest round trip that the flow knows from other packets.
     pub(crate) handshake: Option<Duration>,
 }
 
-/// What is missing before what has come.
+/// Bytes missing before data that has arrived.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Gap {
     start: u64,
@@ -52,7 +53,7 @@ struct Gap {
     seen: Instant,
 }
 
-/// What is watched of a flow that uploads.
+/// State of a flow that uploads.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct UploadWatch {
     /// The furthest right edge that the client was shown.
@@ -68,15 +69,15 @@ pub(crate) struct UploadWatch {
     /// Position after the newest byte.
     reached: u64,
     gaps: Vec<Gap>,
-    /// Lost and not yet reported.
+    /// Bytes lost and not yet reported.
     lost: u64,
-    /// The newest data came.
+    /// Arrival of the newest data.
     #[serde(default)]
     heard: Instant,
-    /// The client's timer ran out, and this is not yet reported.
+    /// The client's timer expired, which is not yet reported.
     #[serde(default)]
     timed_out: bool,
-    /// Arrived and not yet reported.
+    /// Bytes arrived and not yet reported.
     unreported: u64,
     pub(crate) own: Own,
     first: bool,
@@ -105,7 +106,8 @@ impl UploadWatch {
     pub(crate) const MEMORY: usize =
         size_of::<UploadWatch>() + ACKS * size_of::<Passed>() + GAPS * size_of::<Gap>();
 
-    /// An ACK passes. Only the first of a tick of the server's clock is remembered: its answer would be taken for that of the others.
+    /// Handles a passing ACK. Only the first ACK of a tick of the server's clock is remembered: the others have the
+    /// same timestamp.
     pub(crate) fn on_passed(&mut self, passed: Passed) {
         let is_first = self.stamp.is_none_or(|newest| passed.stamp.wrapping_sub(newest) as i32 > 0);
         if !is_first {
@@ -119,8 +121,9 @@ impl UploadWatch {
         }
     }
 
-    /// Positions `start..end` came. What fills a gap after a round trip was lost; what comes sooner was overtaken. What has come before and comes
-    /// after a silence is sent by the client's timer (RFC 8985, Section 7.2, has two round trips).
+    /// Handles the arrival of positions `start..end`. Data that fills a gap after half a round trip was lost. Data that
+    /// fills it sooner was overtaken. Known data after a silence was sent by the client's timer (RFC 8985, Section 7.2:
+    /// two round trips).
     fn on_data(&mut self, now: Instant, start: u64, end: u64) {
         let silence = now.saturating_since(core::mem::replace(&mut self.heard, now));
         self.timed_out |= end <= self.reached && self.gaps.is_empty() && silence >= self.rtt * 2;
@@ -142,7 +145,7 @@ impl UploadWatch {
         });
     }
 
-    /// Data came. Returns what it says of the uplink, if it answers an ACK that is remembered.
+    /// Handles arrived data. Returns its report of the uplink, if it answers a remembered ACK.
     pub(crate) fn report(&mut self, data: &UploadData) -> Option<UploadReport> {
         let UploadData { now, ref range, .. } = *data;
         self.on_data(now, range.start, range.end);
@@ -156,14 +159,14 @@ impl UploadWatch {
             timed_out: core::mem::take(&mut self.timed_out),
             queue: data.queue,
             arrived: passed.arrived,
-            // Of two segments that an ACK allows the first comes first.
+            // If an ACK allows two segments, the first one ends a segment before the edge.
             limited: passed.lowered && range.end + 2 * data.segment > passed.edge,
             own: self.own,
             handshake: data.handshake.filter(|_| core::mem::take(&mut self.first)),
         })
     }
 
-    /// The ACK that data with this echo answers. Those before it are answered, too.
+    /// Returns the ACK that data with this echo answers. Earlier ACKs are answered too.
     fn answered(&mut self, echo: u32) -> Option<Passed> {
         while self.passed.front().is_some_and(|passed| (passed.stamp.wrapping_sub(echo) as i32) < 0) {
             self.passed.pop_front();
@@ -191,7 +194,8 @@ mod tests {
             upload.on_passed(Passed { stamp, at: at(ms), ..Passed::default() });
         }
         assert_eq!(upload.answered(u32::MAX - 1).map(|passed| passed.at), Some(at(0)));
-        // One of which nothing is known, as it came too soon after the one before; a later one of its tick is not taken for it.
+        // ACK 6 came too soon after the previous one and is not remembered. A later ACK of its tick is not taken for
+        // it.
         upload.on_passed(Passed { stamp: 6, at: at(40), ..Passed::default() });
         assert!(upload.answered(6).is_none());
         assert!(upload.answered(5).is_none(), "what was answered before is forgotten");

@@ -1,4 +1,4 @@
-//! What windows servers are shown.
+//! Tests of the window shown to servers.
 
 use super::*;
 
@@ -33,7 +33,8 @@ fn config() -> VirtualWindowConfig {
     VirtualWindowConfig::default()
 }
 
-/// 100,000 below the gateway fit into a window of 400,000, and 50,000 wait: for a pace, unless they wait for room or the link's rate is known.
+/// 100,000 bytes below the gateway fit into a window of 400,000, and 50,000 wait. They wait for a pace, unless they
+/// wait for room or the link's rate is known.
 #[test]
 fn what_waits_for_a_pace_alone_does_not_end_slow_start() {
     let ramps = |full: bool, link: Rate, client_window: u64| {
@@ -48,7 +49,7 @@ fn what_waits_for_a_pace_alone_does_not_end_slow_start() {
     assert!(!ramps(false, Rate::ZERO, 17_000), "it waits for the client");
 }
 
-/// 140,000 are on their way, and the path holds 140,000: a client's own window of 120,000 is nearly as much.
+/// 140,000 bytes are in flight, and the path holds as many. A client's own window of 120,000 is nearly as much.
 #[test]
 fn a_server_that_lost_data_beyond_a_window_that_suffices_is_shown_that_window() {
     let shown = |client_window: u64, gap: u64| {
@@ -56,7 +57,7 @@ fn a_server_that_lost_data_beyond_a_window_that_suffices_is_shown_that_window() 
         let own = WindowInput { client_window, ..input() };
         window.field(&config(), &own, 3, Instant::ZERO);
         window.field(&config(), &WindowInput { gap, ..own }, 3, Instant::ZERO);
-        // All that was shown has come.
+        // All that the window allowed has arrived.
         let (ack, received) = (window.edge(), window.edge() + 100_000);
         let later = WindowInput { ack, received, ..own };
         u64::from(window.field(&config(), &later, 3, Instant::ZERO)) << 3
@@ -68,7 +69,7 @@ fn a_server_that_lost_data_beyond_a_window_that_suffices_is_shown_that_window() 
     assert!(shown(17_000, 12_000) > 200_000, "the path holds much more");
 }
 
-/// The path holds 140,000; nothing waits, and no packet was sent again unless it is said.
+/// The path holds 140,000 bytes. Unless `change` says otherwise, nothing waits and no packet was retransmitted.
 #[test]
 fn until_the_radio_is_the_limit_the_client_s_own_window_is_shown_unless_it_holds_back() {
     let shown = |client_window: u64, change: &dyn Fn(&mut WindowInput)| {
@@ -88,14 +89,15 @@ fn until_the_radio_is_the_limit_the_client_s_own_window_is_shown_unless_it_holds
 #[test]
 fn a_ramping_server_may_double() {
     let mut window = VirtualWindow::new(1_000_000);
-    // 100,000 in flight below the gateway, and nothing more was shown: twice that; what the rate needs, 160,000, is less.
+    // 100,000 bytes are in flight below the gateway, and no more was shown: the window is twice that. The rate needs
+    // less, 160,000.
     assert_eq!(window.field(&config(), &input(), 3, Instant::ZERO), 25_000);
-    // Of 140 ms, 40 lie above the gateway: 140,000 on the whole path, twice that.
+    // 40 of 140 ms lie above the gateway, so 140,000 bytes are on the whole path: the window is twice that.
     assert_eq!(window.field(&config(), &input(), 3, Instant::ZERO), 35_000);
 }
 
-/// Flights of 10, 20 and 40 segments whose answers come after all of a flight is acknowledged: nothing is in flight below the
-/// gateway when the last ACK of a flight passes, and yet the next flight is twice this one.
+/// The answers to flights of 10, 20 and 40 segments come after the whole flight is acknowledged. Nothing is in flight
+/// below the gateway when the last ACK of a flight passes, and yet the next flight is twice as long.
 #[test]
 fn slow_start_doubles_when_all_of_a_flight_is_above_the_gateway() {
     let (mut window, mut ack, mut now) = (VirtualWindow::new(0), 0, Instant::ZERO);
@@ -131,13 +133,13 @@ fn a_flow_that_begins_on_a_link_of_known_rate_is_shown_half_more_than_fills_it()
         let begun = WindowInput { link, ack, received, rate, client_window: 4_000_000, ..input() };
         ack + (u64::from(window.field(&config(), &begun, 7, Instant::ZERO)) << 7)
     };
-    // 70,000 fill it; and 20 ms of it. The field counts 128 bytes.
+    // 70,000 bytes fill the link; half of that and 20 ms come on top. The field counts 128 bytes.
     let most = |ack: u64| ack + 105_000 + 10_000;
     assert_eq!(edge(1_000_000, 1_014_480, None), 1_114_944);
-    // Slow start would go on to twice what is on its way.
+    // Slow start would go on to twice the bytes in flight.
     let rate = Some(link);
     assert!(edge(1_100_000, 1_150_000, rate) <= most(1_100_000));
-    // It has shown by itself what it needs.
+    // Its own rate has shown what it needs.
     assert!(edge(2_100_000, 2_200_000, rate) > most(2_100_000));
 }
 
@@ -149,7 +151,7 @@ fn on_a_slow_link_as_little_waits_as_two_turns_need() {
         let slow = WindowInput { rate: Some(Rate::from_mbps(mbps)), server_rtt: Duration::ZERO, ..input() };
         window.sized(&slow, Instant::ZERO) - slow.received
     };
-    // 40 ms; three and five packets are the least and the most.
+    // 40 ms, at least three packets, at most five.
     assert_eq!([0.5, 1.2, 2.0].map(waits), [3 * 1_448, 6_000, 5 * 1_448]);
 }
 
@@ -163,7 +165,7 @@ fn after_a_break_the_window_is_what_the_rate_needed_before() {
         field = window.field(&config(), &after, 3, Instant::ZERO + Duration::from_millis(20 * n));
         ack += 1_448;
     }
-    // 160,000 of 1 MB/s.
+    // 160,000 bytes at 1 MB/s.
     assert_eq!(field, 20_000);
 }
 
@@ -188,7 +190,7 @@ fn what_should_have_come_is_lost_and_acks_open_the_window() {
     // 40,000 on the wired path, and the target of 20,000.
     assert_eq!(beyond(1_000_000, 60_000, 1_000), 0);
     assert_eq!(beyond(1_040_000, 0, 1_050), 60_000);
-    // After 60 ms without news 160,000 of 1 MB/s beyond what is acknowledged: what left for the client in that time, and no more.
+    // After 60 ms without data the edge is 160,000 bytes (1 MB/s) beyond what is acknowledged, and no further.
     assert_eq!(beyond(1_080_000, 0, 1_061), 140_000);
     assert_eq!(beyond(1_100_000, 0, 1_081), 160_000);
 }
@@ -221,7 +223,7 @@ fn a_fixed_window_is_the_constant_and_none_is_the_clients_own() {
     assert_eq!(VirtualWindow::new(1_000_000).field(&none, &input(), 0, Instant::ZERO), 17_000);
 }
 
-/// 100,000 are on their way below the gateway.
+/// 100,000 bytes are in flight below the gateway.
 #[test]
 fn while_acks_are_late_a_server_is_shown_twice_what_slow_start_needs_at_most() {
     let shown = |client_window: u64, late_acks: bool| {
@@ -230,7 +232,7 @@ fn while_acks_are_late_a_server_is_shown_twice_what_slow_start_needs_at_most() {
         u64::from(field) << 6
     };
     assert_eq!(shown(3_200_000, false), 3_200_000);
-    // Slow start needs 100,000 beyond what came.
+    // Slow start needs 100,000 bytes beyond what has arrived.
     assert!((300_000 - 64..=300_000).contains(&shown(3_200_000, true)));
     assert_eq!(shown(64_000, true), 64_000);
 }

@@ -1,5 +1,5 @@
-//! Packets with the victim's addresses and ports from somebody who does not see its sequence numbers (RFC 5961). They are put
-//! at random, and at the worst places that such a guess could miss by a little.
+//! Packets with the victim's addresses and ports from an attacker who does not see its sequence numbers (RFC 5961).
+//! Their numbers are random, or at the worst places for a near miss.
 
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::{RADIO, WAN};
@@ -8,15 +8,15 @@ use paceline_wire::{Flags, TcpOptionsRepr, TcpRepr};
 
 use crate::world::{FORGED, World, config, header, segment, victim, withstands};
 
-/// Sequence numbers far from anything that is acceptable: a quarter of the space ahead, as much behind, and at random but
-/// not within the largest windows.
+/// Returns sequence numbers far from all acceptable ones: a quarter of the space ahead and behind, and a random one
+/// beyond the largest windows.
 fn far(world: &mut World, near: u64) -> [u32; 3] {
     let near = near as u32;
     let random = (1u32 << 28) + (world.random.below(1 << 31) as u32);
     [near.wrapping_add(1 << 30), near.wrapping_sub(1 << 30), near.wrapping_add(random)]
 }
 
-/// A blow at the open connection, of which it knows what both ends would call acceptable.
+/// Attacks the open connection. `blow` knows what both ends would accept.
 pub fn each(blow: impl Fn(&mut World, &Status, &Status)) {
     withstands(|world| {
         if let (Some(server), Some(client)) = (world.server(), world.client())
@@ -45,7 +45,7 @@ fn blind_resets_of_the_server() {
     });
 }
 
-/// RFC 5961, Section 3.2: within the window, but not at its edge, is answered and not obeyed.
+/// RFC 5961, Section 3.2: a reset within the window, but not at its edge, is answered and not obeyed.
 #[test]
 fn resets_within_the_window() {
     each(|world, server, client| {
@@ -85,7 +85,7 @@ fn blind_syns_of_the_server() {
     });
 }
 
-/// The answer to a SYN that does not acknowledge it (RFC 9293, Section 3.10.7.3).
+/// A SYN-ACK that does not acknowledge the SYN (RFC 9293, Section 3.10.7.3).
 #[test]
 fn answers_to_a_syn_that_was_not_seen() {
     withstands(|world| {
@@ -98,7 +98,8 @@ fn answers_to_a_syn_that_was_not_seen() {
     });
 }
 
-/// Before the client opens, and while it does: none of them is an answer, and each has a number of its own. Linux goes on.
+/// The server's SYNs before and during the client's handshake. None of them is an answer, and each has another
+/// number. Linux ignores them.
 #[test]
 fn syns_of_the_server_before_it_is_asked() {
     for mode in [FlowMode::Transparent, FlowMode::Split, FlowMode::Auto] {
@@ -129,7 +130,7 @@ fn blind_data_of_the_server() {
     });
 }
 
-/// Within the window, but with an acknowledgement that no receiver would take (RFC 5961, Section 5).
+/// Data within the window, but with an acknowledgement that no receiver accepts (RFC 5961, Section 5).
 #[test]
 fn data_within_the_window_with_a_wrong_acknowledgement() {
     each(|world, server, client| {
@@ -149,7 +150,7 @@ fn blind_data_of_the_client() {
     });
 }
 
-/// What would be released if it were believed has not arrived.
+/// A gateway that believed them would release data that has not arrived.
 #[test]
 fn acknowledgements_of_what_was_never_sent() {
     each(|world, _, client| {
@@ -159,8 +160,8 @@ fn acknowledgements_of_what_was_never_sent() {
     });
 }
 
-/// All numbers are right but the acknowledgement, which is a little ahead: what the gateway keeps below it would never leave. Whether the
-/// server believes it is the server's affair, so it does not hear of it here.
+/// All numbers are right except the acknowledgement, which is a little ahead. If the gateway believed it, data kept
+/// below it would never leave. Whether the server believes it is not tested, so the server does not get it here.
 #[test]
 fn acknowledgements_a_little_ahead() {
     let download = |blow: bool| {
@@ -192,7 +193,7 @@ fn blind_ends_of_the_stream() {
     });
 }
 
-/// PAWS (RFC 7323, Section 5): a clock that jumps ahead would make all that is honest look old.
+/// PAWS (RFC 7323, Section 5): a forged timestamp far ahead would make all honest segments look old.
 #[test]
 fn timestamps_that_jump() {
     each(|world, server, client| {
@@ -209,7 +210,7 @@ fn timestamps_that_jump() {
     });
 }
 
-/// RFC 5927: a message about a packet that is not on its way.
+/// RFC 5927: a message about a packet that is not in flight.
 #[test]
 fn path_mtus_of_packets_that_were_never_sent() {
     each(|world, server, _| {
@@ -228,8 +229,8 @@ fn packet_too_big(seq: u32, mtu: u16) -> paceline_wire::Packet {
     crate::malformed::parse(&ip)
 }
 
-/// 200 SYNs a second with the victim's addresses while its handshake goes on, each with a number of its own: only the first may count,
-/// as at the server.
+/// 200 SYNs a second with the victim's addresses during its handshake, each with another number. Only the first may
+/// count, as at the server.
 #[test]
 fn forged_syns_during_the_handshake() {
     withstands(|world| {

@@ -1,4 +1,4 @@
-//! Much at the same moment.
+//! Many events at the same moment.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, TcpOptionsRepr, Tcp
 
 use crate::world::{conspirators, header, open, segment, withstands};
 
-/// Flows that time out together are forgotten in turns, between which packets have theirs.
+/// Flows that time out together are removed over several turns. Packets are served between the turns.
 #[test]
 fn a_turn_of_timeouts_is_bounded() {
     const FLOWS: u32 = 5_000;
@@ -41,8 +41,8 @@ fn a_turn_of_timeouts_is_bounded() {
     }
 }
 
-/// A thousand clients open a flow each that stands still, and was shown a window of 60 kB: all of the memory together. The victim's window is
-/// none the smaller.
+/// A thousand clients open one flow each. The flows stand still, and were shown windows of 60 kB, which together are
+/// all of the memory. The victim's window must not shrink.
 #[test]
 fn flows_that_stand_still_are_promised_little() {
     withstands(|world| {

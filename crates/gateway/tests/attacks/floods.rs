@@ -1,4 +1,4 @@
-//! Much of the same.
+//! Floods of similar packets.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use crate::world::{
     MAX_FLOWS, World, address, config, conspirators, header, open, segment, victim, withstands,
 };
 
-/// Blows of one flood.
+/// Packets in one burst of a flood.
 const BURST: u64 = 100;
 
 #[test]
@@ -44,7 +44,7 @@ fn syns_from_the_servers_side() {
     });
 }
 
-/// A table that was full accelerates again when the flood is over.
+/// After the flood, a table that was full accelerates flows again.
 #[test]
 fn a_full_table_empties() {
     for mode in [FlowMode::Transparent, FlowMode::Split] {
@@ -59,7 +59,7 @@ fn a_full_table_empties() {
             MAX_FLOWS - world.gateway.flows()
         );
         for n in 0..2 * MAX_FLOWS as u32 {
-            // Of servers in one network fewer may be half open.
+            // The number of half-open flows with servers in one network has a smaller limit.
             let server = SocketAddr::new(IpAddr::V4((n << 8).into()), 443);
             let key = FlowKey { src: SocketAddr::new(IpAddr::V4(n.into()), 1_024), dst: server };
             world.gateway.handle_packet(world.now, RADIO, segment(key, header(0, 0, Flags::SYN), &[]));
@@ -75,7 +75,7 @@ fn a_full_table_empties() {
     }
 }
 
-/// A client that opens flows by the hundred leaves places for others, whose flows are accelerated as ever.
+/// A client that opens hundreds of flows leaves places for others, whose flows are accelerated as usual.
 #[test]
 fn one_client_does_not_fill_the_table() {
     let mut world = World::new(config(FlowMode::Auto));
@@ -110,7 +110,7 @@ fn connections_opened_and_reset() {
     });
 }
 
-/// The same duplicate ACK again and again.
+/// The same duplicate ACK repeatedly.
 #[test]
 fn acknowledgements_without_end() {
     withstands(|world| {
@@ -122,7 +122,7 @@ fn acknowledgements_without_end() {
     });
 }
 
-/// RFC 9293, Section 3.8.4: each must be answered by the other end, none by the gateway.
+/// RFC 9293, Section 3.8.4: the other end must answer each of them, and the gateway none.
 #[test]
 fn keep_alives_without_end() {
     withstands(|world| {
@@ -135,7 +135,7 @@ fn keep_alives_without_end() {
     });
 }
 
-/// A byte each: headers cost more than what they carry.
+/// One byte each: headers cost more than the data.
 #[test]
 fn data_in_single_bytes() {
     withstands(|world| {
@@ -148,7 +148,7 @@ fn data_in_single_bytes() {
     });
 }
 
-/// Each of them lies in a piece of memory of its own, and all flows' packets come from there.
+/// Each byte has its own piece of memory. The packets of all flows share this memory.
 #[test]
 fn memory_for_single_bytes() {
     const POOL: usize = 4 << 20;
@@ -165,21 +165,21 @@ fn memory_for_single_bytes() {
                 world.inject(WAN, Packet::parse(&[], &sent, &mut pool).unwrap());
             }
             assert!(world.gateway.buffered_bytes() > 100_000, "{mode:?}: little is kept");
-            // What is on the link is not the gateway's.
+            // Packets on the link do not count as the gateway's.
             let in_use = pool.in_use() - 300 * 2_048;
             assert!(in_use <= 2 * POOL, "{mode:?}, from {first}: {in_use} bytes");
         }
     }
 }
 
-/// Datagrams wait beside the data of clients that acknowledge nothing: what waits is charged as what is kept is.
+/// Datagrams wait beside the data of clients that acknowledge nothing. Waiting bytes are charged like kept ones.
 #[test]
 fn memory_for_datagrams_that_wait() {
     const POOL: usize = 16 << 20;
     for mode in [FlowMode::Transparent, FlowMode::Split] {
         let mut config = config(mode);
         config.limits.max_buffer_bytes = POOL;
-        // So that TCP waits.
+        // This makes TCP wait.
         config.sharing.capacity_mbps = Some(0.1);
         let mut world = World::new(config);
         let mut pool = BufferPool::new(1 << 30);
@@ -207,16 +207,16 @@ fn memory_for_datagrams_that_wait() {
         assert!(world.gateway.buffered_bytes() > tcp, "{mode:?}: what waits is not counted");
         let in_use = pool.in_use() - 300 * 2_048;
         assert!(in_use <= 2 * POOL, "{mode:?}: {in_use} bytes");
-        // Nobody waits for longer than a tenth of a second, and then nothing is charged for it.
+        // No datagram waits for longer than a tenth of a second. After that, nothing is charged for it.
         world.now += Duration::from_secs(1);
         world.gateway.handle_timeout(world.now);
         while world.gateway.poll_transmit(world.now).is_some() {}
-        // Less than one of them is left: a bare packet of the honest flow.
+        // Less than one datagram is left: a pure ACK of the honest flow.
         assert!(world.gateway.buffered_bytes() < tcp + 2_000, "{mode:?}: what has gone is still counted");
     }
 }
 
-/// Data for a client that never acknowledges, in as many flows as there may be.
+/// Data for a client that never acknowledges, in as many flows as the table allows.
 #[test]
 fn data_that_nobody_takes() {
     withstands(|world| {
@@ -245,7 +245,7 @@ fn messages_about_paths() {
     });
 }
 
-/// Hosts that claim to be others: a server's address behind the radio link, a client's in front of it.
+/// Hosts with forged addresses: a server's address behind the radio link, and a client's address before it.
 #[test]
 fn addresses_on_the_wrong_side() {
     withstands(|world| {

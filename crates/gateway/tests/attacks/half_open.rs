@@ -1,4 +1,5 @@
-//! SYNs that nobody answers, as many as fit into 10 Mbit/s (scaled to the size of the table), while honest flows open: those are accelerated.
+//! A flood of unanswered SYNs at 10 Mbit/s (scaled to the size of the table), while honest flows open. The honest
+//! flows must be accelerated.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -11,9 +12,9 @@ use crate::world::{header, segment};
 
 /// An eighth of the default.
 const MAX_FLOWS: usize = 8_192;
-/// An eighth of what 10 Mbit/s carry.
+/// An eighth of the SYNs that 10 Mbit/s carry.
 const SYNS_A_MS: u64 = 3;
-/// Honest flows open one each 10 ms.
+/// One honest flow opens every 10 ms.
 const HONEST: u64 = 400;
 
 fn client(random: &mut Random) -> SocketAddr {
@@ -25,7 +26,7 @@ fn server(random: &mut Random) -> SocketAddr {
     SocketAddr::new(IpAddr::V4((0x2000_0000 + random.below(1 << 28) as u32).into()), 80)
 }
 
-/// The honest flow `n`, whose server is one of a busy network.
+/// Returns the honest flow `n`, whose server is in a busy network.
 fn honest(n: u64) -> FlowKey {
     let client = Ipv4Addr::from(0x0a01_0000 + n as u32);
     let server = Ipv4Addr::from(0x0808_0800 + n as u32 % 250);
@@ -43,7 +44,7 @@ impl Flood {
         while self.gateway.poll_transmit(self.now).is_some() {}
     }
 
-    /// A packet of an honest flow: its SYN, the answer 60 ms later, and what answers that after another 60 ms.
+    /// Sends a packet of an honest flow's handshake: its SYN, the SYN-ACK 60 ms later, and the ACK after another 60 ms.
     fn open(&mut self, n: u64, step: u64) {
         let (key, options) = (honest(n), TcpOptionsRepr { mss: Some(1_460), ..Default::default() });
         let (port, key, repr) = match step {
@@ -56,13 +57,13 @@ impl Flood {
     }
 }
 
-/// Of the honest flows, how many percent were accelerated.
+/// Returns the percentage of honest flows that were accelerated.
 fn accelerated(mode: FlowMode, mut syn: impl FnMut(&mut Random) -> (PortId, Packet)) -> u64 {
     let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
     config.limits.max_flows = MAX_FLOWS;
     let mut flood = Flood { gateway: Gateway::new(config), now: Instant::ZERO + Duration::from_secs(1) };
     let mut random = Random::named(1, "half open");
-    // The table is full of the flood's when the first honest flow comes.
+    // The flood has filled the table when the first honest flow opens.
     let lead = MAX_FLOWS as u64 / SYNS_A_MS + 100;
     for ms in 0..lead + 10 * HONEST + 200 {
         flood.now += Duration::from_millis(1);
@@ -123,7 +124,7 @@ fn syns_with_addresses_of_many_clients_do_not_fill_the_table() {
     });
 }
 
-/// Nobody begins with the end: it is not even noted.
+/// No host opens a connection with a FIN. The gateway does not even remember it.
 #[test]
 fn syns_with_a_fin_are_none() {
     bears(|random| {
@@ -132,7 +133,7 @@ fn syns_with_a_fin_are_none() {
     });
 }
 
-/// What passes and is noted, so that it passes again, has an end.
+/// The number of flows that pass and are remembered, so that they pass again, is limited.
 #[test]
 fn syns_that_must_pass_are_taken_for_no_others() {
     bears(|random| {
@@ -142,7 +143,7 @@ fn syns_that_must_pass_are_taken_for_no_others() {
     });
 }
 
-/// A SYN that the client's port refuses is over at once.
+/// A SYN that the client's port refuses is removed at once.
 #[test]
 fn what_is_refused_is_forgotten() {
     let mut flood = Flood { gateway: Gateway::new(GatewayConfig::default()), now: Instant::ZERO };
@@ -154,7 +155,7 @@ fn what_is_refused_is_forgotten() {
     assert_eq!(flood.gateway.flows(), 0);
 }
 
-/// A SYN with the client's address and an answer to it do not end a flow that goes on.
+/// A SYN with the client's address and an answer to it do not end an active flow.
 #[test]
 fn a_syn_and_its_answer_end_no_flow() {
     let mut flood = Flood { gateway: Gateway::new(GatewayConfig::default()), now: Instant::ZERO };
@@ -165,7 +166,7 @@ fn a_syn_and_its_answer_end_no_flow() {
     let stage = |flood: &Flood| flood.gateway.flow_statuses(0, 10).items[0].stage;
     assert_eq!(stage(&flood), paceline_gateway::FlowStage::Open);
     flood.arrive(WAN, segment(key.reversed(), header(10, 8, Flags::ACK), &[1; 100]));
-    // Too late: the server has gone on.
+    // Too late: the server has sent data meanwhile.
     flood.arrive(RADIO, segment(key, header(1_001, 2_001, Flags::ACK), &[]));
     assert_eq!(stage(&flood), paceline_gateway::FlowStage::Open);
     flood.arrive(RADIO, segment(key, header(1_000, 0, Flags::SYN), &[]));
@@ -174,7 +175,7 @@ fn a_syn_and_its_answer_end_no_flow() {
     assert_eq!(stage(&flood), paceline_gateway::FlowStage::Replaced);
 }
 
-/// What an upgrade has to carry does not grow with a flood, and the newest handshakes are in it.
+/// The state for an upgrade does not grow with a flood, and it contains the newest handshakes.
 #[test]
 fn a_flood_does_not_go_along_to_another_process() {
     let config = || {

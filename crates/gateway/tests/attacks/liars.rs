@@ -1,4 +1,4 @@
-//! Two hosts that have agreed to hurt whoever is between them: what they say about their own flow need not be true.
+//! Two hosts that cooperate to harm the gateway between them: what they say about their own flow need not be true.
 
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::{RADIO, WAN};
@@ -6,7 +6,7 @@ use paceline_wire::{Flags, Seq, TcpOptionsRepr, TcpRepr};
 
 use crate::world::{World, config, conspirators, header, open, segment, withstands};
 
-/// A flow with SACK and scaled windows, opened anew with each blow, to which 20 segments are sent.
+/// Opens a flow with SACK and scaled windows, and sends it 20 segments, before each blow.
 fn with_flow(blow: impl Fn(&mut World, u32)) {
     withstands(|world| {
         let options = TcpOptionsRepr {
@@ -23,12 +23,12 @@ fn with_flow(blow: impl Fn(&mut World, u32)) {
     });
 }
 
-/// From the server.
+/// Sends data from the server.
 fn data(world: &mut World, seq: u32, len: usize) {
     world.inject(WAN, segment(conspirators(1).reversed(), header(seq, 1, Flags::ACK), &vec![7; len]));
 }
 
-/// From the client.
+/// Sends an ACK from the client.
 fn ack(world: &mut World, ack: u32, window: u16, blocks: &[(u32, u32)]) {
     let mut options = TcpOptionsRepr::default();
     for &(start, end) in blocks {
@@ -38,7 +38,7 @@ fn ack(world: &mut World, ack: u32, window: u16, blocks: &[(u32, u32)]) {
     world.inject(RADIO, segment(conspirators(1), repr, &[]));
 }
 
-/// Savage et al., "TCP Congestion Control with a Misbehaving Receiver": acknowledged before it was received.
+/// Savage et al., "TCP Congestion Control with a Misbehaving Receiver": data is acknowledged before it is received.
 #[test]
 fn optimistic_acknowledgements() {
     with_flow(|world, end| {
@@ -48,14 +48,14 @@ fn optimistic_acknowledgements() {
     });
 }
 
-/// Who goes on like that is left to his server: nothing is kept or promised for the flow any more.
+/// The gateway leaves such a flow to its server. It no longer keeps data or promises a window for the flow.
 #[test]
 fn a_flow_that_claims_what_was_never_sent_passes() {
     let mut world = World::new(config(FlowMode::Auto));
     let options = TcpOptionsRepr { mss: Some(1_460), window_scale: Some(7), ..Default::default() };
     open(&mut world, conspirators(1), options);
     for n in 0..2_000u32 {
-        // The server believes it, and goes on from there.
+        // The server believes the ACK and continues from there.
         ack(&mut world, 1 + 4_000 * n, 60_000, &[]);
         data(&mut world, 1 + 4_000 * n, 1_000);
     }
@@ -63,7 +63,7 @@ fn a_flow_that_claims_what_was_never_sent_passes() {
     world.run(|_| {});
 }
 
-/// The same paper: an acknowledgement for each byte.
+/// The same paper: one acknowledgement for each byte.
 #[test]
 fn divided_acknowledgements() {
     with_flow(|world, _| {
@@ -73,7 +73,7 @@ fn divided_acknowledgements() {
     });
 }
 
-/// The same paper: duplicates that no segment caused.
+/// The same paper: duplicate ACKs that no segment caused.
 #[test]
 fn spoofed_duplicates() {
     with_flow(|world, _| {
@@ -105,7 +105,7 @@ fn reports_that_end_before_they_begin() {
     });
 }
 
-/// Many holes of a byte.
+/// Many holes of one byte.
 #[test]
 fn reports_in_splinters() {
     with_flow(|world, _| {
@@ -116,7 +116,7 @@ fn reports_in_splinters() {
     });
 }
 
-/// RFC 2018, Section 8: reported, then taken back.
+/// RFC 2018, Section 8: data is reported, then no longer.
 #[test]
 fn reports_that_are_taken_back() {
     with_flow(|world, end| {
@@ -127,7 +127,7 @@ fn reports_that_are_taken_back() {
     });
 }
 
-/// RFC 2883: copies that were never made.
+/// RFC 2883: reports of copies that were never sent.
 #[test]
 fn duplicates_reported_that_were_never_made() {
     with_flow(|world, end| {
@@ -137,7 +137,7 @@ fn duplicates_reported_that_were_never_made() {
     });
 }
 
-/// The first copy counts, whatever the second says.
+/// The first copy counts, whatever later copies contain.
 #[test]
 fn segments_that_overlap() {
     with_flow(|world, _| {
@@ -156,7 +156,7 @@ fn segments_far_ahead() {
     });
 }
 
-/// A stream that ends at several places.
+/// A stream with several ends.
 #[test]
 fn several_ends() {
     with_flow(|world, end| {

@@ -6,12 +6,12 @@ use paceline_wire::{BufferPool, Flags, Packet, TcpOptionsRepr, TcpRepr};
 use crate::blind::each;
 use crate::world::{World, conspirators, header, open, segment, victim, withstands};
 
-/// As read from a device.
+/// Parses a packet as read from a device.
 pub fn parse(ip: &[u8]) -> Packet {
     Packet::parse(&[], ip, &mut BufferPool::new(1 << 20)).expect("room for one packet")
 }
 
-/// The bytes of one segment of the victim's, changed by `edit`, in both directions.
+/// Sends one segment of the victim's flow in each direction, with bytes changed by `edit`.
 fn bent(edit: impl Fn(&mut Vec<u8>, &mut World)) {
     withstands(|world| {
         for (port, key) in [(RADIO, victim()), (WAN, victim().reversed())] {
@@ -58,7 +58,7 @@ fn fragments() {
     });
 }
 
-/// All flags, none, and pairs that exclude each other.
+/// All flags, no flags, and combinations that exclude each other.
 #[test]
 fn impossible_flags() {
     each(|world, _, _| {
@@ -71,7 +71,7 @@ fn impossible_flags() {
     });
 }
 
-/// Options of no length, beyond the header, and of kinds that nobody knows.
+/// Options of zero length, options beyond the header, and options of unknown kinds.
 #[test]
 fn option_bombs() {
     const BOMBS: [&[u8]; 6] = [
@@ -95,7 +95,7 @@ fn option_bombs() {
     });
 }
 
-/// RFC 9293, Section 3.7.1: segments of nothing, of a byte, and larger than any packet.
+/// RFC 9293, Section 3.7.1: a maximum segment size of zero, of one byte, and larger than any packet.
 #[test]
 fn segment_sizes_of_all_sorts() {
     withstands(|world| {
@@ -112,7 +112,7 @@ fn segment_sizes_of_all_sorts() {
     });
 }
 
-/// The numbers of a flow wrap in the middle of it (RFC 9293, Section 3.4).
+/// Sequence numbers that wrap during the flow (RFC 9293, Section 3.4).
 #[test]
 fn sequence_numbers_that_wrap() {
     withstands(|world| {
@@ -128,7 +128,7 @@ fn sequence_numbers_that_wrap() {
     });
 }
 
-/// RFC 6093: pointers into nowhere.
+/// RFC 6093: urgent pointers beyond the data.
 #[test]
 fn urgent_pointers() {
     withstands(|world| {

@@ -1,8 +1,10 @@
-//! Blind packets that miss by a little: by one, two and four windows, and in one number at a time (RFC 5961, Section 5.2; RFC 7323).
+//! Blind packets whose numbers miss by a little: by up to one, two or four windows, or in only one number (RFC 5961,
+//! Section 5.2; RFC 7323).
 //!
-//! No receiver takes any of them. Whoever keeps one, and sends it again with numbers of its own, puts its bytes into the stream.
+//! No receiver accepts any of them. A gateway that keeps one, and sends it again with its own numbers, puts its bytes
+//! into the stream.
 //!
-//! `PACELINE_BLIND_PACKETS=n` sends as many as `n`.
+//! `PACELINE_BLIND_PACKETS=n` sets their total number to `n`.
 
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::{RADIO, WAN};
@@ -11,14 +13,14 @@ use paceline_wire::{Flags, TcpOptionsRepr, TcpRepr};
 
 use crate::world::{FORGED, World, config, header, segment, victim};
 
-/// Between two blows of 5 ms.
+/// Packets in one blow. There is a blow every 5 ms.
 const BATCH: u64 = 500;
-/// Of a test run, for each mode, with and without timestamps; some seconds of a debug build.
+/// Packets of a test run for each mode, with and without timestamps. They take some seconds in a debug build.
 const PACKETS: u64 = 300_000;
-/// Of the distances by which numbers miss. The server's window is 64 KB at first, the client's 512 KB.
+/// Unit of the distances by which numbers miss. At first the server's window is 64 KB, and the client's 512 KB.
 const WINDOW: u64 = 64 << 10;
 
-/// A number that is off by at most one, two or four windows, and not at all in an eighth of all cases.
+/// Returns a number that is off by at most one, two or four windows. In an eighth of all cases it is exact.
 fn near(world: &mut World, number: u64) -> u32 {
     let windows = world.random.below(3);
     let off = world.random.below(WINDOW << windows) as u32;
@@ -29,13 +31,13 @@ fn near(world: &mut World, number: u64) -> u32 {
     }
 }
 
-/// A segment of the server that the client discards: by its acknowledgement, or by its timestamp.
+/// Sends a segment in the server's name that the client discards, because of its acknowledgement or its timestamp.
 fn blind_data(world: &mut World, client: &Status, timestamps: bool) {
     let seq = near(world, client.receiver.rcv_nxt);
     let mut ack = near(world, client.window.snd_nxt);
     let clock = world.random.below(1 << 32) as u32;
     if ack == client.window.snd_nxt as u32 {
-        // A number more than was sent; the client has only sent its SYN.
+        // Ahead of what was sent: the client has sent only its SYN.
         ack = ack.wrapping_add(1 + world.random.below(1 << 16) as u32);
     }
     let stamps = (timestamps && world.random.below(2) == 0).then_some((clock, clock));
@@ -45,21 +47,21 @@ fn blind_data(world: &mut World, client: &Status, timestamps: bool) {
     world.inject_blind(WAN, segment(victim().reversed(), repr, &[FORGED; 64]));
 }
 
-/// All numbers are right but the timestamps, which are older than what the client has seen, or none: those a receiver may take (Linux) or
-/// drop (RFC 7323, Section 3.2), so that a transparent gateway keeps none.
+/// Sends data whose numbers are right except for its timestamps, which are too old, or missing. A receiver may accept
+/// missing ones (Linux) or drop them (RFC 7323, Section 3.2), so a transparent gateway must not keep such data.
 fn stale_data(world: &mut World, mode: FlowMode, client: &Status) {
     let repr = header(client.receiver.rcv_nxt as u32 + 20_000, client.window.snd_nxt as u32, Flags::ACK);
     if mode == FlowMode::Transparent {
         world.inject_blind(WAN, segment(victim().reversed(), repr, &[FORGED; 64]));
     }
-    // A second is more than has passed since the client took one over.
+    // One second is longer than the time since the client last took over a timestamp.
     let old = world.server_clock.wrapping_sub(1_000 + world.random.below(1 << 20) as u32);
     let options = TcpOptionsRepr { timestamps: Some((old, old)), ..Default::default() };
     let repr = TcpRepr { options, ..repr };
     world.inject_blind(WAN, segment(victim().reversed(), repr, &[FORGED; 64]));
 }
 
-/// Data of the client that its server discards.
+/// Sends data in the client's name that its server discards.
 fn blind_upload(world: &mut World, client: &Status) {
     let seq = near(world, client.window.snd_nxt);
     let ack = near(world, client.receiver.rcv_nxt);
@@ -67,7 +69,7 @@ fn blind_upload(world: &mut World, client: &Status) {
     world.inject_blind(RADIO, segment(victim(), header(seq, far, Flags::ACK), &[FORGED; 64]));
 }
 
-/// Sends `packets` at downloads, and returns how many left with bytes that the server had not sent: the world fails at one.
+/// Sends `packets` at downloads. A byte that the server had not sent fails the test.
 fn bombard(mode: FlowMode, timestamps: bool, packets: u64) {
     let mut sent = 0;
     while sent < packets {

@@ -1,4 +1,4 @@
-//! A download through a gateway between two endpoints that do as RFC 5961 asks, while somebody injects packets.
+//! A download through a gateway between two endpoints that follow RFC 5961, while an attacker injects packets.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -11,15 +11,15 @@ use paceline_wire::{
     Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Rate, Seq, TcpOptionsRepr, TcpRepr,
 };
 
-/// Of the victim's download.
+/// Size of the victim's download.
 const BYTES: u64 = 3_000_000;
-/// Memory that the gateway may keep, and flows.
+/// Limits of the gateway's memory and of its number of flows.
 const POOL_BYTES: usize = 64 << 20;
 pub const MAX_FLOWS: usize = 2_000;
-/// Between two blows.
+/// Interval between two blows.
 const BLOW_EVERY: Duration = Duration::from_millis(5);
 
-/// Both modes.
+/// Returns a configuration with these limits for one of the modes.
 pub fn config(mode: FlowMode) -> GatewayConfig {
     let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
     config.limits.max_flows = MAX_FLOWS;
@@ -27,7 +27,7 @@ pub fn config(mode: FlowMode) -> GatewayConfig {
     config
 }
 
-/// Servers, wired link, gateway, radio link, clients; the first of each is honest.
+/// Servers, wired link, gateway, radio link, clients. The first server and the first client are honest.
 pub struct World {
     pub gateway: Gateway,
     pub random: Random,
@@ -40,35 +40,35 @@ pub struct World {
     radio: [Link; 2],
     written: u64,
     read: u64,
-    /// Packets that left for anybody else.
+    /// Packets sent to anyone but the honest hosts.
     pub strays: u64,
     /// The newest timestamp of the victim's server.
     pub server_clock: u32,
-    /// A blind packet is being judged.
+    /// The packet in progress is blind.
     is_judging: bool,
 }
 
-/// What an attacker's packets carry: a byte of which the download has no eight in a row.
+/// The byte of an attacker's payload. The download has nowhere eight of it in a row.
 pub const FORGED: u8 = 0x66;
 
-/// An address of the network of servers (0) or clients (1); 1 is honest.
+/// Returns an address in the network of servers (0) or clients (1). Number 1 is honest.
 pub fn address(net: u8, n: u8) -> IpAddr {
     Ipv4Addr::new(10, 0, net, n).into()
 }
 
-/// The victim's flow, client to server.
+/// Returns the victim's flow, from client to server.
 pub fn victim() -> FlowKey {
     FlowKey { src: SocketAddr::new(address(1, 1), 40_000), dst: SocketAddr::new(address(0, 1), 80) }
 }
 
-/// A segment as the sender's network card sends it.
+/// Returns a segment as the sender's network card sends it.
 pub fn segment(key: FlowKey, repr: TcpRepr, payload: &[u8]) -> Packet {
     let mut packet = Packet::build_tcp(key, &repr, Payload::from(payload.to_vec()));
     packet.complete_checksum();
     packet
 }
 
-/// A header with these fields.
+/// Returns a header with these fields.
 pub fn header(seq: u32, ack: u32, flags: Flags) -> TcpRepr {
     TcpRepr { seq: Seq(seq), ack: Seq(ack), flags, window: 60_000, ..TcpRepr::default() }
 }
@@ -78,7 +78,7 @@ impl World {
         World::with(config, true)
     }
 
-    /// Of two ends that use timestamps, or do not.
+    /// Creates a world whose two ends use timestamps, or do not.
     pub fn with(config: GatewayConfig, timestamps: bool) -> World {
         let start = Instant::ZERO + Duration::from_secs(1);
         let link = |mbps, ms, seed| {
@@ -113,42 +113,43 @@ impl World {
         }
     }
 
-    /// What the victim's server knows; none before the handshake.
+    /// Returns the state of the victim's server. `None` before the handshake.
     pub fn server(&self) -> Option<Status> {
         Some(self.server.connection(self.server_id?)?.status(self.now))
     }
 
-    /// What the victim knows.
+    /// Returns the state of the victim's client.
     pub fn client(&self) -> Option<Status> {
         Some(self.client.connection(self.client_id)?.status(self.now))
     }
 
-    /// Milliseconds since zero.
+    /// Returns milliseconds since time zero.
     pub fn now_ms(&self) -> u64 {
         self.now.as_nanos() / 1_000_000
     }
 
-    /// A packet arrives at a port of the gateway, sent by an attacker.
+    /// An attacker's packet arrives at a port of the gateway.
     pub fn inject(&mut self, port: PortId, packet: Packet) {
         self.gateway.handle_packet(self.now, port, packet);
         self.pump();
     }
 
-    /// The same of a packet whose numbers no receiver takes. What passes of it is not put on a link, where it would only take room.
+    /// Injects a packet whose numbers no receiver accepts. If it passes, it is not put on a link, where it would only
+    /// take room.
     pub fn inject_blind(&mut self, port: PortId, packet: Packet) {
         self.is_judging = true;
         self.inject(port, packet);
         self.is_judging = false;
     }
 
-    /// The same of a packet that only the gateway sees.
+    /// Injects a packet that only the gateway sees.
     pub fn inject_to_nobody(&mut self, port: PortId, packet: Packet) {
         self.pump();
         self.gateway.handle_packet(self.now, port, packet);
         while self.gateway.poll_transmit(self.now).is_some() {}
     }
 
-    /// The victim downloads while `blow` strikes every 5 ms; returns the seconds that it took.
+    /// The victim downloads while `blow` strikes every 5 ms. Returns the duration in seconds.
     pub fn run(&mut self, mut blow: impl FnMut(&mut World)) -> f64 {
         let (start, limit) = (self.now, self.now + Duration::from_secs(60));
         let mut next_blow = start;
@@ -242,7 +243,7 @@ fn pattern(position: u64) -> u8 {
     (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// The victim must not be a tenth and three round trips later than without `blow`, in any mode.
+/// In every mode, the attack may delay the victim by at most a tenth and 240 ms (three round trips).
 #[track_caller]
 pub fn withstands(blow: impl Fn(&mut World)) {
     for mode in [FlowMode::Transparent, FlowMode::Split, FlowMode::Auto] {
@@ -253,12 +254,12 @@ pub fn withstands(blow: impl Fn(&mut World)) {
     }
 }
 
-/// A flow between two attackers: `n` numbers their ports.
+/// Returns a flow between two attackers. `n` selects its port.
 pub fn conspirators(n: u16) -> FlowKey {
     FlowKey { src: SocketAddr::new(address(1, 66), 1_024 + n), dst: SocketAddr::new(address(0, 66), 443) }
 }
 
-/// Opens a flow between two attackers; both count from 1.
+/// Opens a flow between two attackers. Both data streams begin at 1.
 pub fn open(world: &mut World, key: FlowKey, options: TcpOptionsRepr) {
     let syn = TcpRepr { options, ..header(0, 0, Flags::SYN) };
     world.inject(RADIO, segment(key, syn, &[]));

@@ -5,7 +5,7 @@ use paceline_gateway::{Gateway, GatewayConfig};
 use super::scenario::{Flow, FlowSpec, Path, Report, at_ms, world};
 use super::sim::{Direct, Sim};
 
-/// One flow through a gateway for `seconds`, and the checker's verdict on it.
+/// Runs one flow through a gateway for `seconds`. Fails if the checker found anything.
 #[track_caller]
 pub fn run(
     config: GatewayConfig,
@@ -21,21 +21,21 @@ pub fn run(
     (sim, flow)
 }
 
-/// The download of one flow through the full accelerator.
+/// Runs one flow through the full accelerator. Returns the report of its download.
 #[track_caller]
 pub fn accelerated(path: &Path, spec: &FlowSpec, seconds: u64, seed: u64) -> Report {
     let (sim, flow) = run(GatewayConfig::default(), path, spec, seconds, seed);
     sim.download(flow)
 }
 
-/// The same without a gateway.
+/// Runs one flow without a gateway. Returns the report of its download.
 #[track_caller]
 pub fn unaccelerated(path: &Path, spec: &FlowSpec, seconds: u64, seed: u64) -> Report {
     let (sim, flow) = unaccelerated_sim(path, spec, seconds, seed);
     sim.download(flow)
 }
 
-/// One flow without a gateway.
+/// Runs one flow without a gateway.
 #[track_caller]
 pub fn unaccelerated_sim(path: &Path, spec: &FlowSpec, seconds: u64, seed: u64) -> (Sim<Direct>, Flow) {
     let mut sim = world(Direct::default(), path, seed);

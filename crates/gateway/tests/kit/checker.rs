@@ -1,4 +1,4 @@
-//! Watches both sides of the gateway and says what no gateway may do: invent data or acknowledgements, take back a
+//! Observes both sides of the gateway. Reports what no gateway may do: invent data or acknowledgements, take back a
 //! window, let packets overtake, break a checksum.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -6,40 +6,40 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use paceline_wire::{Flags, FlowKey, Packet, Tcp};
 use rangemap::RangeSet;
 
-/// The side of the gateway that a packet is on.
+/// A side of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Wan,
     Radio,
 }
 
-/// What was found wrong, at most a few of each flow.
+/// Findings about all flows, at most 20.
 #[derive(Debug, Default)]
 pub struct Checker {
     flows: HashMap<FlowKey, Flow>,
     pub findings: Vec<String>,
-    /// The gateway splits flows: it acknowledges itself, but only what it has.
+    /// The gateway splits flows: it sends its own acknowledgements, but only for data that it has.
     pub splits: bool,
 }
 
 /// A connection, keyed by the direction from client to server.
 #[derive(Debug, Default)]
 struct Flow {
-    /// Window scale options: of the client's SYN as sent and as the server sees it, of the server's likewise.
+    /// Window scale options of the client's SYN: as sent, and as the server sees it. Then those of the server.
     client_scale: (Option<u8>, Option<u8>),
     server_scale: (Option<u8>, Option<u8>),
     down: Direction,
     up: Direction,
 }
 
-/// One direction of data, and the acknowledgements that come back for it.
+/// One direction of data, and the acknowledgements for it.
 #[derive(Debug, Default)]
 struct Direction {
     near: u64,
     arrived: RangeSet<u64>,
-    /// Not yet forwarded: start to (end, order of arrival).
+    /// Data not forwarded yet: start, to end and order of arrival.
     waiting: BTreeMap<u64, (u64, u64)>,
-    /// Others left before these: start to end. What is dropped comes again before it leaves.
+    /// Ranges that others overtook, start to end. A dropped range arrives again before it leaves.
     overtaken: BTreeMap<u64, u64>,
     arrivals: u64,
     left: u64,
@@ -54,15 +54,15 @@ struct Direction {
     window_max: u64,
     window_latest: u64,
     edge_real: u64,
-    /// The most that the edge moved back on its way to the gateway: reordering does that.
+    /// The largest retreat of the window's edge before the gateway, caused by reordering.
     retreat_in: u64,
     resets: u64,
-    /// Where the stream ends, FIN included: a window beyond it says nothing.
+    /// End of the stream, FIN included. A window beyond it is meaningless.
     over: Option<u64>,
 }
 
 impl Checker {
-    /// A packet enters the gateway on `side`.
+    /// Notes a packet that enters the gateway from `side`.
     pub fn enter(&mut self, side: Side, packet: &Packet) {
         let (Some(tcp), Some(key)) = (packet.tcp(), packet.flow_key()) else { return };
         if !packet.verify_checksum() {
@@ -82,7 +82,7 @@ impl Checker {
         acks.ack_enters(&tcp, scale);
     }
 
-    /// A packet leaves the gateway on `side`.
+    /// Checks a packet that leaves the gateway to `side`.
     pub fn leave(&mut self, side: Side, packet: &Packet) {
         let mut whole = packet.clone();
         whole.complete_checksum();
@@ -112,7 +112,7 @@ impl Checker {
         }
     }
 
-    /// Panics when anything was found.
+    /// Panics if there are findings.
     #[track_caller]
     pub fn assert_clean(&self) {
         assert!(self.findings.is_empty(), "{}", self.findings.join("\n"));
@@ -133,7 +133,7 @@ fn canonical(entered: Side, key: FlowKey) -> FlowKey {
 }
 
 impl Flow {
-    /// (The direction of the data in a packet that entered on `side`, the direction that it acknowledges.)
+    /// Returns the direction of the data in a packet that entered from `side`, then the direction that it acknowledges.
     fn directions(&mut self, entered: Side) -> (&mut Direction, &mut Direction) {
         match entered {
             Side::Wan => (&mut self.down, &mut self.up),
@@ -141,7 +141,7 @@ impl Flow {
         }
     }
 
-    /// The shift that the sender of a packet that enters on `side` has in mind.
+    /// Returns the shift that the sender of a packet from `side` uses.
     fn scale_meant(&self, side: Side) -> u8 {
         let (own, other) = match side {
             Side::Radio => (self.client_scale.0, self.server_scale.1),
@@ -150,7 +150,7 @@ impl Flow {
         if other.is_some() { own.unwrap_or(0) } else { 0 }
     }
 
-    /// The shift that the receiver of a packet that leaves on `side` applies.
+    /// Returns the shift that the receiver of a packet to `side` applies.
     fn scale_read(&self, side: Side) -> u8 {
         let (seen, own) = match side {
             Side::Wan => (self.client_scale.1, self.server_scale.0),
@@ -187,7 +187,7 @@ impl Direction {
             return None;
         }
         let (start, end) = self.range(tcp);
-        // A probe of a closed window repeats a byte, or shows one that has arrived.
+        // A probe of a closed window repeats a byte, or has a byte that has arrived.
         if self.arrived.gaps(&(start..end)).next().is_some() {
             return Some(format!("data that never came: {start}..{end}"));
         }
@@ -233,7 +233,7 @@ impl Direction {
         self.edge_real = self.edge_real.max(edge);
     }
 
-    /// As any end: nothing is acknowledged that has not come, and the window's edge stays.
+    /// Checks an ACK as from any end: it covers only data that has arrived, and the window's edge does not move back.
     fn own_ack_leaves(&mut self, tcp: &Tcp<'_>, scale: u8) -> Option<String> {
         if !tcp.flags().contains(Flags::ACK) || tcp.flags().contains(Flags::RST) {
             return None;
@@ -249,7 +249,8 @@ impl Direction {
         let edge = ack + (u64::from(tcp.window()) << scale);
         let before = self.edge_shown;
         self.edge_shown = before.max(edge);
-        // RFC 7323, Section 2.4: a window is cut to its scale. Of a stream that is over, the ends may speak for themselves.
+        // RFC 7323, Section 2.4: a window is truncated to its scale. After the end of the stream, the ends may speak
+        // for themselves.
         let newest = ack >= self.highest_ack_out;
         self.highest_ack_out = self.highest_ack_out.max(ack);
         let over = self.over.is_some_and(|end| ack >= end);
@@ -261,7 +262,7 @@ impl Direction {
         if !tcp.flags().contains(Flags::ACK) || tcp.flags().contains(Flags::RST) {
             return None;
         }
-        // What was withheld is told in steps, none of which tells of more than the client has (flow/ack_steps.rs).
+        // Withheld acknowledgements are told in steps, which never exceed what the client has (flow/ack_steps.rs).
         let is_step = !to_client && tcp.ack().unwrap_near(self.highest_ack) <= self.highest_ack;
         if !self.acks.contains(&tcp.ack().0) && !is_step {
             return Some(format!("an acknowledgement that nobody sent: {:?}", tcp.ack()));
@@ -287,7 +288,7 @@ impl Direction {
                 shown - edge
             ));
         }
-        // A virtual window is for downloads: an upload must never be shown more than the server has.
+        // A virtual window serves downloads. The window for an upload must never exceed the server's.
         (to_client && edge > self.edge_real)
             .then(|| format!("{} bytes of window too many", edge - self.edge_real))
     }

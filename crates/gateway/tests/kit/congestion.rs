@@ -1,4 +1,4 @@
-//! Congestion window of the model sender, in segments: CUBIC (RFC 9438) with HyStart as in Linux, or a constant.
+//! Congestion window of the model sender, in segments: CUBIC (RFC 9438) with Linux's HyStart, or a constant.
 
 use paceline_wire::{Duration, Instant};
 
@@ -9,20 +9,20 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// Linux: HyStart needs a window of at least this many segments.
 const HYSTART_LOW_WINDOW: f64 = 16.0;
 
-/// What one ACK brings.
+/// The information of one ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
     pub now: Instant,
-    /// Segments newly acknowledged or selectively acknowledged.
+    /// Segments newly acknowledged, cumulatively or selectively.
     pub acked: u32,
     pub rtt: Option<Duration>,
-    /// The window, not the application or the peer, is the limit.
+    /// The window is the limit, not the application or the peer.
     pub cwnd_limited: bool,
     pub una: u64,
     pub nxt: u64,
 }
 
-/// What sets the window.
+/// The algorithm of the window.
 #[derive(Clone, Debug)]
 pub enum Congestion {
     Fixed(u32),
@@ -60,7 +60,7 @@ impl Congestion {
         matches!(self, Congestion::Cubic(cubic) if cubic.cwnd < cubic.ssthresh)
     }
 
-    /// What PRR, a timeout or the end of recovery makes of the window.
+    /// Sets the window for PRR, a timeout or the end of recovery.
     pub fn set_cwnd(&mut self, segments: u32) {
         if let Congestion::Cubic(cubic) = self {
             cubic.cwnd = f64::from(segments.max(1));
@@ -73,14 +73,14 @@ impl Congestion {
         }
     }
 
-    /// A congestion event: lowers ssthresh; the caller sets the window (PRR) or leaves it.
+    /// A congestion event. Lowers ssthresh. The caller sets the window (PRR) or leaves it.
     pub fn on_loss(&mut self) {
         if let Congestion::Cubic(cubic) = self {
             cubic.on_loss();
         }
     }
 
-    /// The event was not one.
+    /// Undoes a spurious congestion event.
     pub fn undo(&mut self) {
         if let Congestion::Cubic(cubic) = self
             && let Some((cwnd, ssthresh)) = cubic.prior.take()
@@ -91,7 +91,7 @@ impl Congestion {
         }
     }
 
-    /// Nothing was sent for `idle`, which is longer than the RTO: RFC 2861, as Linux does it.
+    /// Nothing was sent for `idle`, which is longer than the RTO. Reduces the window by RFC 2861, as in Linux.
     pub fn on_idle(&mut self, idle: Duration, rto: Duration, initial_window: u32) {
         if let Congestion::Cubic(cubic) = self {
             let mut rest = idle;
@@ -168,7 +168,7 @@ impl Cubic {
         self.cwnd = if epoch.w_est > target {
             (cwnd + acked).min(epoch.w_est)
         } else {
-            // Linux probes slowly even where the curve is flat: one segment in 100 windows.
+            // Linux grows slowly even where the curve is flat: one segment in 100 windows.
             cwnd + acked * ((target - cwnd) / cwnd).max(0.01 / cwnd)
         };
     }
@@ -180,7 +180,7 @@ impl Cubic {
         self.epoch = None;
     }
 
-    /// `hystart_update` of Linux: leaves slow start on an ACK train of half a round trip or on a rise of the delay.
+    /// `hystart_update` of Linux. Leaves slow start after an ACK train of half a round trip, or if the delay rises.
     fn hystart(&mut self, ack: &AckSample, rtt: Duration) {
         let (Some(state), Some(delay_min)) = (&mut self.hystart, self.delay_min) else { return };
         if ack.una > state.round_end {

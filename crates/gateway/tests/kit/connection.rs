@@ -32,27 +32,27 @@ impl Default for EndpointConfig {
             sack: true,
             timestamps: true,
             content: Content::Length,
-            // Wraps after 20 MB, which most runs pass.
+            // Wraps after 20 MB. Most runs pass this point.
             isn: 0u32.wrapping_sub(20_000_000),
         }
     }
 }
 
-/// What the application at one end sends.
+/// The data that the application at one end sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workload {
-    /// Nothing; closes when the peer has closed.
+    /// No data. Closes after the peer.
     #[default]
     Silent,
-    /// So many bytes, then it closes.
+    /// This many bytes, then it closes.
     Bytes(u64),
-    /// So many bytes, and it keeps the connection open.
+    /// This many bytes, then the connection stays open.
     BytesAndStay(u64),
-    /// Without end.
+    /// Data without end.
     Endless,
 }
 
-/// Where the connection is (RFC 9293, Section 3.3.2; the closing states are in the halves).
+/// State of the connection (RFC 9293, Section 3.3.2). The closing states are in the two halves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Closed,
@@ -66,7 +66,7 @@ pub enum State {
 /// One end of a connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// The direction that this end sends in.
+    /// The direction in which this end sends.
     pub key: FlowKey,
     pub state: State,
     config: EndpointConfig,
@@ -74,7 +74,7 @@ pub struct Connection {
     iss: u64,
     irs: u64,
     peer_mss: u16,
-    /// Shifts of the windows that we send and that we receive.
+    /// Shifts of the windows that this end sends and receives.
     scales: (u8, u8),
     peer_scales: bool,
     timestamps: bool,
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// Both streams are over and everything is acknowledged.
+    /// True if both streams are complete and everything is acknowledged.
     pub fn is_over(&self) -> bool {
         let sent = self.sender.as_ref().is_some_and(Sender::is_done);
         sent && self.receiver.as_ref().is_some_and(Receiver::is_finished)
@@ -140,7 +140,7 @@ impl Connection {
         self.send_syn(now);
     }
 
-    /// Writes more, whatever the workload was.
+    /// Writes more data, whatever the workload.
     pub fn write(&mut self, now: Instant, bytes: u64) {
         if let Some(sender) = &mut self.sender {
             sender.write(now, Some(bytes));
@@ -261,7 +261,7 @@ impl Connection {
         self.syn_at = None;
         let options = if self.timestamps { 12 } else { 0 };
         let mss = u32::from(self.config.mss.min(self.peer_mss)) - options;
-        // The window in a SYN is not scaled (RFC 7323, Section 2.2), that in the last ACK of the handshake is.
+        // The window in a SYN is not scaled (RFC 7323, Section 2.2). The window in the last ACK of the handshake is.
         let scale = if tcp.flags().contains(Flags::SYN) { 0 } else { self.scales.1 };
         let edge = self.iss + 1 + (u64::from(tcp.window()) << scale);
         let mut sender = Sender::new(self.config.sender.clone(), mss, self.sack, self.iss + 1, edge);
@@ -297,7 +297,7 @@ impl Connection {
                 }
                 return;
             }
-            // RFC 7323, Section 4.3: not from a segment that brings nothing new.
+            // RFC 7323, Section 4.3: no update from a segment without new data.
             let acceptable = start + length.max(1) > receiver.nxt();
             if acceptable && start <= receiver.last_ack() {
                 self.ts_recent = value;
@@ -407,7 +407,7 @@ impl Connection {
     }
 }
 
-/// The time that `a` took to `b`, if both happened.
+/// Returns the time from `a` to `b`, if both happened.
 pub fn between(a: Option<Instant>, b: Option<Instant>) -> Option<Duration> {
     Some(b?.saturating_since(a?))
 }

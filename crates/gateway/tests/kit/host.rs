@@ -6,7 +6,7 @@ use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, Payload, PortId, R
 
 use super::connection::{Connection, EndpointConfig, State, Workload};
 
-/// Datagrams of a constant rate.
+/// Datagrams at a constant rate.
 #[derive(Clone, Debug)]
 pub struct Datagrams {
     pub key: FlowKey,
@@ -21,17 +21,17 @@ pub struct Datagrams {
 pub struct Host {
     pub connections: Vec<Connection>,
     index: HashMap<FlowKey, usize>,
-    /// Connections to open, and when.
+    /// Connections to open, with their times.
     opens: Vec<(Instant, usize)>,
     datagrams: Option<(Datagrams, Instant)>,
     pub datagram_bytes_received: u64,
-    /// TCP packets for no connection.
+    /// TCP packets without a connection.
     pub strays: u64,
     out: VecDeque<Packet>,
 }
 
 impl Host {
-    /// Adds an end of a connection; `open_at: None` waits for the peer.
+    /// Adds an end of a connection. With `open_at: None` it waits for the peer.
     pub fn add(
         &mut self,
         key: FlowKey,

@@ -1,8 +1,9 @@
-//! A deterministic world around the gateway: model TCP hosts, links, one clock, and a checker on both of its sides.
+//! A deterministic world around the gateway: model TCP hosts, links, one clock, and a checker on both sides of the
+//! gateway.
 //!
-//! `sim` runs it, `scenario` sets it up in the ways of the published experiments, `host`, `connection`, `sender` and
-//! `receiver` are the TCP that stands for Linux and for the clients.
-// Every test binary uses another part of the kit, and a kit that finds something amiss is to fail the test.
+//! `sim` runs it. `scenario` sets it up like the published experiments. `host`, `connection`, `sender` and `receiver`
+//! are the model TCP of Linux servers and of clients.
+// Every test binary uses another part of the kit, and a finding of the kit must fail the test.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::wrong_self_convention)]
 
@@ -23,14 +24,14 @@ pub mod sim;
 pub mod stream;
 pub mod trace;
 
-/// Holds a figure against its bound of the scenario table.
+/// Asserts that a figure reaches its bound in the scenario table.
 #[track_caller]
 pub fn at_least(what: &str, measured: f64, bound: f64) {
     assert!(measured >= bound, "{what}: {measured:.4} is below {bound:.4}");
 }
 
-/// The same for a bound that is missed today, which is printed: what has been reached must not get worse, and a bound that holds is
-/// no longer for this function.
+/// Prints a bound that is missed at present. The reached figure must not get worse. If the bound holds, `at_least`
+/// must be used instead.
 #[track_caller]
 pub fn missed(what: &str, measured: f64, bound: f64, reached: f64) {
     println!("MISSED {what}: {measured:.4}, bound >= {bound:.4}");

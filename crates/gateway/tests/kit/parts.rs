@@ -1,4 +1,4 @@
-//! Gateways with some of their parts switched off.
+//! Gateways with some parts off.
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
@@ -43,7 +43,7 @@ pub fn any_config() -> impl Strategy<Value = GatewayConfig> {
         })
 }
 
-/// Flows are split; any sender, any memory.
+/// Split flows with any sender and any memory.
 pub fn any_split() -> impl Strategy<Value = GatewayConfig> {
     let sender = (
         prop_oneof![Just(CongestionName::Cubic), Just(CongestionName::Bbr), Just(CongestionName::Rre)],

@@ -1,5 +1,5 @@
-//! The receiving half of a model TCP: a buffer of a given size, an application that reads at its own pace, delayed
-//! ACKs, SACK and D-SACK, and nothing kept beyond the window that it has shown.
+//! The receiving half of a model TCP. It has a buffer of a given size, and an application that reads at its own pace.
+//! Its ACKs are delayed, and have SACK and D-SACK. It keeps nothing beyond the window that it has shown.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use super::rto::earliest;
 
-/// How fast the application reads.
+/// The pace of the application's reads.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// `None`: whatever has arrived is read at once.
+    /// `None`: data is read as soon as it arrives.
     pub rate: Option<Rate>,
-    /// Times in which nothing is read.
+    /// Intervals in which nothing is read.
     pub pauses: Vec<(Instant, Instant)>,
 }
 
-/// How a receiver behaves.
+/// Configuration of a receiver.
 #[derive(Clone, Debug)]
 pub struct ReceiverConfig {
     /// Bytes of the receive buffer: the largest window.
@@ -25,7 +25,7 @@ pub struct ReceiverConfig {
     pub delayed_ack: Duration,
     /// Full-sized segments per ACK.
     pub segments_per_ack: u32,
-    /// Segments at the start that are acknowledged one by one.
+    /// Number of segments at the start that are acknowledged one by one.
     pub quick_acks: u32,
     pub dsack: bool,
 }
@@ -43,12 +43,12 @@ impl Default for ReceiverConfig {
     }
 }
 
-/// What a receiver counts.
+/// Counters of a receiver.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiverStats {
     /// Bytes in order.
     pub delivered_bytes: u64,
-    /// Bytes that came beyond the window and were thrown away.
+    /// Bytes that arrived beyond the window and were discarded.
     pub beyond_window_bytes: u64,
     pub beyond_window_segments: u64,
     pub duplicate_bytes: u64,
@@ -57,9 +57,9 @@ pub struct ReceiverStats {
     pub last_data_at: Option<Instant>,
     pub acks: u64,
     pub window_updates: u64,
-    /// The longest time between two bytes in order.
+    /// The longest time between two arrivals of data in order.
     pub longest_gap: Duration,
-    /// Bytes in order per 10 ms since the start of the run.
+    /// Bytes in order in each 10 ms from the start of the run.
     pub bins: Vec<u32>,
 }
 
@@ -77,7 +77,7 @@ pub struct Receiver {
     read: u64,
     last_read: Instant,
     queue: BTreeMap<u64, u64>,
-    /// Starts of queued ranges, the most recently changed first.
+    /// Starts of queued ranges, the latest changed first.
     recent: Vec<u64>,
     duplicate: Option<(u64, u64)>,
     fin: Option<u64>,
@@ -91,7 +91,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// `first` is the position of the first byte, `scale` the shift of the windows we send.
+    /// `first` is the position of the first byte. `scale` is the shift of the windows that this end sends.
     pub fn new(config: ReceiverConfig, first: u64, scale: u8, mss: u32) -> Self {
         // The window of a SYN is not scaled.
         let edge = first + config.buffer.min(65_535);
@@ -121,7 +121,7 @@ impl Receiver {
         self.nxt
     }
 
-    /// Position of the last acknowledgement sent (RFC 7323: Last.ACK.sent).
+    /// Position of the last sent acknowledgement (RFC 7323: Last.ACK.sent).
     pub fn last_ack(&self) -> u64 {
         self.acked
     }
@@ -134,7 +134,7 @@ impl Receiver {
         self.edge
     }
 
-    /// True when an ACK is due; the caller builds it and calls [`Self::acked`].
+    /// True if an ACK is due. The caller builds it with [`Self::make_ack`].
     pub fn wants_ack(&self) -> bool {
         self.ack_now
     }
@@ -156,9 +156,10 @@ impl Receiver {
         }
     }
 
-    /// A segment with data or FIN. Returns the range that is kept, for the caller to verify.
+    /// Takes a segment with data or FIN. Returns the kept range, for the caller to verify.
     pub fn on_segment(&mut self, now: Instant, start: u64, end: u64, fin: bool) -> Option<(u64, u64)> {
-        // Zero-window probes and keep-alives end up here too: outside the window, so they are answered at once.
+        // Zero-window probes and keep-alives also arrive here. They are outside the window, and so are answered at
+        // once.
         let (kept, last) = (self.trim(start, end), end);
         let Some((start, end)) = kept else {
             if fin && end == self.nxt && self.edge >= end {
@@ -168,7 +169,7 @@ impl Receiver {
             self.advance(now);
             return None;
         };
-        // A FIN behind bytes that were cut off is cut off, too.
+        // A FIN behind bytes that were cut off is also cut off.
         if fin && last <= self.edge {
             self.fin = Some(last);
         }
@@ -194,7 +195,7 @@ impl Receiver {
         kept
     }
 
-    /// The acknowledgement number, window field and SACK blocks to send, which counts as sent.
+    /// Returns the acknowledgement number, window field and SACK blocks to send. They count as sent.
     pub fn make_ack(&mut self, max_blocks: usize) -> (u64, u16, Vec<(u64, u64)>) {
         let mut blocks = Vec::new();
         if let Some(duplicate) = self.duplicate.take().filter(|_| self.config.dsack) {
@@ -229,7 +230,7 @@ impl Receiver {
         self.config.buffer.saturating_sub(self.nxt - self.read)
     }
 
-    /// Silly-window avoidance: less than this is no window (RFC 9293, Section 3.8.6.2.2).
+    /// Avoids silly windows: a smaller window counts as none (RFC 9293, Section 3.8.6.2.2).
     fn worth(&self) -> u64 {
         u64::from(self.mss).min(self.config.buffer / 2)
     }
@@ -315,7 +316,7 @@ impl Receiver {
             None => self.read = self.nxt,
             Some(rate) => {
                 let allowed = rate.bytes_in(now.saturating_since(self.last_read));
-                // In pieces of a segment, so that a slow reader wakes up some hundred times a second.
+                // Reads in pieces of a segment, so that a slow reader wakes some hundred times a second.
                 let piece = u64::from(self.mss).min(unread);
                 if allowed >= piece {
                     self.read += allowed.min(unread);
@@ -336,7 +337,7 @@ impl Receiver {
         self.config.reading.pauses.iter().find(|(from, to)| *from <= now && now < *to).map(|(_, to)| *to)
     }
 
-    /// A window update is worth a packet when the edge moves by twice a segment, or half the buffer, or leaves zero.
+    /// Sends a window update if the edge moves by two segments or half the buffer, or if the window leaves zero.
     fn update_window(&mut self) {
         let free = self.free();
         let shown = self.edge.saturating_sub(self.nxt);

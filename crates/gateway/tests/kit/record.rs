@@ -1,10 +1,10 @@
-//! What a run measures: delays per packet, and numbers per flow.
+//! Measurements of a run: delays of packets, and numbers of flows.
 
 use std::collections::{HashMap, VecDeque};
 
 use paceline_wire::{Duration, FlowKey, Instant, Packet};
 
-/// A distribution, kept whole.
+/// A distribution with all its values.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     values: Vec<f64>,
@@ -23,7 +23,7 @@ impl Samples {
         self.values.iter().sum::<f64>() / self.values.len().max(1) as f64
     }
 
-    /// The `q` quantile, 0 when empty.
+    /// Returns the `q` quantile. 0 without values.
     pub fn quantile(&self, q: f64) -> f64 {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);
@@ -32,20 +32,20 @@ impl Samples {
     }
 }
 
-/// Delays of downlink TCP packets with payload, in milliseconds, of what was delivered to clients.
+/// Delays in milliseconds of downlink TCP packets with payload that reached a client.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
-    /// Time in the gateway, of the first copy of every byte.
+    /// Time in the gateway of each byte's first copy.
     pub sojourn_ms: Samples,
     /// Time in the queue of the radio link.
     pub queue_ms: Samples,
     /// Their sum, packet by packet.
     pub path_ms: Samples,
-    /// (departure, path delay in ms), in order of departure.
+    /// Pairs of departure and path delay in ms, in order of departure.
     pub path_series: Vec<(Instant, f64)>,
 }
 
-/// Time stamps of bytes on their way through the gateway.
+/// Times at which bytes passed the gateway.
 #[derive(Clone, Debug, Default)]
 pub struct Passage {
     flows: HashMap<FlowKey, Entered>,
@@ -53,15 +53,15 @@ pub struct Passage {
 
 #[derive(Clone, Debug, Default)]
 struct Entered {
-    /// Highest position that has entered and that has left.
+    /// Highest position that has entered, and highest that has left.
     seen: u64,
     left: u64,
-    /// (end, arrival), both rising.
+    /// Pairs of end and arrival, both increasing.
     marks: VecDeque<(u64, Instant)>,
 }
 
 impl Passage {
-    /// A packet enters the gateway.
+    /// Notes a packet that enters the gateway.
     pub fn enter(&mut self, now: Instant, packet: &Packet) {
         let Some((key, start, end)) = self.position(packet) else { return };
         let flow = self.flows.entry(key).or_default();
@@ -72,7 +72,7 @@ impl Passage {
         let _ = start;
     }
 
-    /// A packet leaves it: the time since its last byte entered, if it leaves for the first time.
+    /// Notes a packet that leaves the gateway. Returns the time since its last byte entered, at its first departure.
     pub fn leave(&mut self, now: Instant, packet: &Packet) -> Option<Duration> {
         let (key, _, end) = self.position(packet)?;
         let flow = self.flows.get_mut(&key)?;
@@ -106,7 +106,7 @@ pub fn jain(shares: &[f64]) -> f64 {
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }
 
-/// The mean of Jain's index over windows of `bins` bins, from bin `from` to bin `to`.
+/// Returns the mean of Jain's index over windows of `bins` bins, from bin `from` to bin `to`.
 pub fn mean_jain(flows: &[&[u32]], bins: usize, from: usize, to: usize) -> f64 {
     let mut indices = Samples::default();
     let mut at = from;

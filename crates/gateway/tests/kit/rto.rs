@@ -1,5 +1,5 @@
-//! Retransmission timeout as Linux computes it (`tcp_rtt_estimator`): RFC 6298 with a floor under the variance, so that
-//! the timeout is SRTT plus at least `rto_min`.
+//! Retransmission timeout as in Linux (`tcp_rtt_estimator`): RFC 6298 with a lower bound on the variance. So the
+//! timeout is SRTT plus at least `rto_min`.
 
 use paceline_wire::{Duration, Instant};
 
@@ -8,7 +8,7 @@ pub const RTO_INIT: Duration = Duration::from_secs(1);
 /// Linux's `TCP_RTO_MAX`.
 pub const RTO_MAX: Duration = Duration::from_secs(120);
 
-/// Smoothed round-trip time and what follows from it. Times are kept in nanoseconds, SRTT times 8, deviation times 4.
+/// Smoothed round-trip time and its derived values in nanoseconds: SRTT times 8, deviation times 4.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     rto_min: u64,
@@ -35,7 +35,7 @@ impl RttEstimator {
         }
     }
 
-    /// A sample; `una` and `nxt` delimit the round trip over which the largest deviation counts.
+    /// Takes a sample. `una` and `nxt` delimit the round trip over which the largest deviation counts.
     pub fn update(&mut self, rtt: Duration, una: u64, nxt: u64) {
         self.latest = rtt;
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
@@ -52,7 +52,7 @@ impl RttEstimator {
         self.srtt8 = self.srtt8.saturating_add_signed(error).max(8);
         let mut deviation = error.abs() - (self.mdev4 / 4) as i64;
         if error < 0 && deviation > 0 {
-            // A sudden decrease of the RTT must not raise the timeout much.
+            // A sudden decrease of the RTT must raise the timeout only a little.
             deviation /= 8;
         }
         self.mdev4 = self.mdev4.saturating_add_signed(deviation);
@@ -85,7 +85,7 @@ impl RttEstimator {
         Duration::from_nanos(self.rto_min)
     }
 
-    /// The timeout after `backoff` doublings.
+    /// Returns the timeout after `backoff` doublings.
     pub fn rto(&self, backoff: u32) -> Duration {
         let base = match self.srtt() {
             None => RTO_INIT,
@@ -95,7 +95,7 @@ impl RttEstimator {
     }
 }
 
-/// A deadline that may be unset.
+/// Returns the earliest of deadlines that may be unset.
 pub fn earliest(deadlines: &[Option<Instant>]) -> Option<Instant> {
     deadlines.iter().flatten().min().copied()
 }

@@ -1,4 +1,4 @@
-//! Paths and flows as the scenarios state them, and what a flow came to.
+//! Paths and flows of the scenarios, and results of flows.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ use super::connection::{EndpointConfig, Workload};
 use super::receiver::{BIN, ReceiverConfig};
 use super::sim::Sim;
 
-/// Bytes of the window that Windows XP shows: "17 KB" in the thesis, 12 segments of 1,460 bytes.
+/// Window of Windows XP in bytes: "17 KB" in the thesis, 12 segments of 1,460 bytes.
 pub const XP_WINDOW: u64 = 17_520;
 
 /// One path: wired link, gateway, radio link.
@@ -69,7 +69,8 @@ impl Path {
     }
 }
 
-/// A client as in the thesis: Windows XP with `window` bytes and no window scaling, SACK but no timestamps.
+/// A client as in the thesis: Windows XP with a window of `window` bytes, with SACK, but without window scaling and
+/// timestamps.
 pub fn xp_client(window: u64) -> EndpointConfig {
     EndpointConfig {
         window_scale: None,
@@ -79,7 +80,7 @@ pub fn xp_client(window: u64) -> EndpointConfig {
     }
 }
 
-/// A client of today: scaling, SACK, timestamps.
+/// A present-day client with window scaling, SACK and timestamps.
 pub fn modern_client(buffer: u64) -> EndpointConfig {
     EndpointConfig {
         receiver: ReceiverConfig { buffer, ..ReceiverConfig::default() },
@@ -87,7 +88,7 @@ pub fn modern_client(buffer: u64) -> EndpointConfig {
     }
 }
 
-/// The standard world: one server host, one client host, one path.
+/// The standard world: one server host, one client host, and one path.
 pub fn world<G: Node>(gateway: G, path: &Path, seed: u64) -> Sim<G> {
     let mut sim = Sim::new(gateway, seed);
     let wired = sim.add_wired(path.wired(), path.wired());
@@ -97,7 +98,7 @@ pub fn world<G: Node>(gateway: G, path: &Path, seed: u64) -> Sim<G> {
     sim
 }
 
-/// Host `n` of the servers (net 0) or clients (net 1).
+/// Address of host `n` among the servers (net 0) or clients (net 1).
 pub fn address(ipv6: bool, net: u8, n: u8) -> IpAddr {
     if ipv6 {
         IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, u16::from(net), u16::from(n), 0, 0, 1))
@@ -106,7 +107,7 @@ pub fn address(ipv6: bool, net: u8, n: u8) -> IpAddr {
     }
 }
 
-/// A flow, opened by its client.
+/// A flow that its client opens.
 #[derive(Clone, Debug)]
 pub struct FlowSpec {
     pub client: EndpointConfig,
@@ -114,7 +115,7 @@ pub struct FlowSpec {
     pub client_sends: Workload,
     pub server_sends: Workload,
     pub start: Instant,
-    /// Which client and which server.
+    /// Indices of the client and of the server.
     pub hosts: (usize, usize),
     pub server_port: u16,
 }
@@ -146,14 +147,14 @@ impl FlowSpec {
     }
 }
 
-/// A flow of a run: the connection at its client and at its server, with the index of the host.
+/// A flow of a run: the connections at its client and at its server, each with the index of its host.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     pub client: (usize, usize),
     pub server: (usize, usize),
 }
 
-/// What a flow came to; downloads and uploads alike (`received` by whoever does not send).
+/// Results of a flow's download or upload. `received` counts at the end that does not send.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub received_bytes: u64,
@@ -187,23 +188,23 @@ impl<G: Node> Sim<G> {
         Flow { client: (client, at_client), server: (server, at_server) }
     }
 
-    /// The download of a flow.
+    /// Returns the results of a flow's download.
     pub fn download(&self, flow: Flow) -> Report {
         self.report(flow, true)
     }
 
-    /// The upload of a flow.
+    /// Returns the results of a flow's upload.
     pub fn upload(&self, flow: Flow) -> Report {
         self.report(flow, false)
     }
 
-    /// Bytes in order per 10 ms at the client.
+    /// Returns the bytes in order in each 10 ms at the client.
     pub fn bins(&self, flow: Flow) -> &[u32] {
         let connection = &self.clients[flow.client.0].host.connections[flow.client.1];
         connection.receiver.as_ref().map(|r| &r.stats.bins[..]).unwrap_or_default()
     }
 
-    /// Goodput at the client between two instants.
+    /// Returns the goodput at the client between two times.
     pub fn goodput_between(&self, flow: Flow, from: Instant, to: Instant) -> f64 {
         let bin = |at: Instant| (at.as_nanos() / BIN.as_nanos()) as usize;
         let bytes: u64 =
@@ -245,12 +246,13 @@ pub fn lossy(p: f64) -> Loss {
     if p == 0.0 { Loss::None } else { Loss::Independent(Probability::from_fraction(p)) }
 }
 
-/// `ms` milliseconds after the start of the run.
+/// The time `ms` milliseconds after the start of the run.
 pub fn at_ms(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-/// Payload goodput as a share of what a link of `mbps` can carry in packets of `packet` bytes with `payload` in each.
+/// Returns payload goodput as a share of the link's capacity of `mbps`, with packets of `packet` bytes and `payload`
+/// bytes in each.
 pub fn share(goodput_mbps: f64, mbps: f64, payload: f64, packet: f64) -> f64 {
     goodput_mbps / (mbps * payload / packet)
 }

@@ -1,36 +1,37 @@
-//! What the model sender has outstanding: per segment, with counters as Linux names them, and RACK (RFC 8985).
+//! Outstanding data of the model sender, by segment. Counters have Linux's names. Losses are detected by RACK (RFC
+//! 8985).
 
 use std::collections::VecDeque;
 
 use paceline_wire::{Duration, Instant};
 
-/// A segment that was sent and is not cumulatively acknowledged.
+/// A sent segment that is not cumulatively acknowledged.
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub start: u64,
-    /// Exclusive, FIN included.
+    /// Exclusive end, FIN included.
     pub end: u64,
     pub fin: bool,
     pub sent_at: Instant,
     pub copies: u32,
     sacked: bool,
     lost: bool,
-    /// Found lost, and sent again since.
+    /// The segment was found lost, and has been sent again since.
     resent: bool,
 }
 
-/// What an ACK newly delivered.
+/// Data newly delivered by an ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivered {
     /// Segments delivered for the first time, by cumulative or selective acknowledgement.
     pub segments: u32,
-    /// From the oldest segment that was sent once and is now cumulatively acknowledged.
+    /// RTT of the oldest segment that was sent once and is newly acknowledged cumulatively.
     pub rtt: Option<Duration>,
-    /// From the newest segment that was sent once and is now selectively acknowledged.
+    /// RTT of the newest segment that was sent once and is newly acknowledged selectively.
     pub sack_rtt: Option<Duration>,
-    /// A segment that was sent more than once is among the cumulatively acknowledged.
+    /// The cumulatively acknowledged segments include one that was sent more than once.
     pub copies: bool,
-    /// Segments that left the board.
+    /// Segments removed from the board.
     pub left: u32,
 }
 
@@ -53,14 +54,14 @@ pub struct Scoreboard {
     resent: usize,
     /// Exclusive end of the highest selectively acknowledged segment.
     fack: u64,
-    /// No segment below this is lost and not resent.
+    /// Every lost segment below this has been sent again.
     resend_hint: u64,
     rack: Rack,
     sack: bool,
 }
 
 impl Scoreboard {
-    /// `sack` as negotiated; without it duplicate ACKs are counted (RFC 6582).
+    /// `sack` is the negotiated value. Without SACK, duplicate ACKs are counted (RFC 6582).
     pub fn new(sack: bool) -> Self {
         let rack = Rack {
             sent_at: Instant::ZERO,
@@ -149,7 +150,7 @@ impl Scoreboard {
         delivered
     }
 
-    /// Removes what `ack` covers; a segment that is covered in part keeps its rest.
+    /// Removes data that `ack` covers. A partly covered segment keeps its rest.
     pub fn on_ack(&mut self, now: Instant, ack: u64, min_rtt: Option<Duration>) -> Delivered {
         let mut delivered = Delivered::default();
         while let Some(segment) = self.segments.front_mut() {
@@ -184,12 +185,12 @@ impl Scoreboard {
         delivered
     }
 
-    /// Without SACK, a duplicate ACK says that one more segment has arrived.
+    /// Without SACK, a duplicate ACK means that one more segment has arrived.
     pub fn on_duplicate_ack(&mut self) {
         self.sacked = (self.sacked + 1).min(self.segments.len().saturating_sub(1 + self.lost));
     }
 
-    /// The receiver has discarded what it had acknowledged selectively, or the state is void after a timeout.
+    /// Resets the count of duplicate ACKs, at the end of an episode or after a timeout.
     pub fn forget_duplicate_acks(&mut self) {
         if !self.sack {
             self.sacked = 0;
@@ -200,7 +201,7 @@ impl Scoreboard {
         self.rack.reo_wnd_mult = (self.rack.reo_wnd_mult + 1).min(20);
     }
 
-    /// RFC 8985, Section 6.2, step 5. Returns the segments newly lost and when to look again.
+    /// RFC 8985, Section 6.2, step 5. Returns the number of newly lost segments, and the time of the next check.
     pub fn detect(
         &mut self,
         now: Instant,
@@ -236,14 +237,14 @@ impl Scoreboard {
         (min_rtt * self.rack.reo_wnd_mult / 4).min(srtt)
     }
 
-    /// RFC 6582: the first outstanding segment is lost.
+    /// RFC 6582: marks the first outstanding segment as lost.
     pub fn mark_first_lost(&mut self) {
         if !self.segments.is_empty() {
             self.mark_lost(0);
         }
     }
 
-    /// After a timeout: everything that is not selectively acknowledged.
+    /// After a timeout: marks every segment as lost that is not selectively acknowledged.
     pub fn mark_all_lost(&mut self) {
         self.forget_duplicate_acks();
         for i in 0..self.segments.len() {
@@ -253,7 +254,7 @@ impl Scoreboard {
         }
     }
 
-    /// Undoes the marks of segments that were not sent again: they were only late.
+    /// Removes all loss marks: the segments were only late.
     pub fn unmark_lost(&mut self) {
         for segment in &mut self.segments {
             if segment.lost {
@@ -274,8 +275,8 @@ impl Scoreboard {
         newly
     }
 
-    /// The first segment that is lost and not sent again since, marked as sent now. Beyond the peer's window only the
-    /// first outstanding one may be sent again.
+    /// Returns the first lost segment that was not sent again since, and marks it as sent. Beyond the peer's window
+    /// only the first outstanding segment may be sent again.
     pub fn resend_next(&mut self, now: Instant, edge: u64) -> Option<Sent> {
         if self.lost == self.resent {
             return None;
@@ -294,7 +295,7 @@ impl Scoreboard {
         Some(segment.clone())
     }
 
-    /// The last segment, marked as sent now: a tail-loss probe.
+    /// Returns the last segment, and marks it as sent: a tail-loss probe.
     pub fn probe_last(&mut self, now: Instant) -> Option<Sent> {
         let segment = self.segments.back_mut()?;
         segment.sent_at = now;

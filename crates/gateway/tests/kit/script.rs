@@ -1,4 +1,4 @@
-//! Packets by hand: one gateway, no hosts, no links.
+//! Packets by hand: one gateway without hosts and links.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use paceline_wire::{
 use super::scenario::address;
 use super::sim::{RADIO, WAN};
 
-/// First sequence numbers of the scripted flow.
+/// Initial sequence numbers of the scripted flow.
 pub const CLIENT_ISN: u32 = 0xffff_fff0;
 pub const SERVER_ISN: u32 = 5_000;
 
@@ -33,7 +33,7 @@ impl Script {
         }
     }
 
-    /// An established flow with 3,000 bytes downloaded and acknowledged.
+    /// Returns a script whose flow is established, with 3,000 bytes downloaded and acknowledged.
     pub fn established() -> Self {
         let mut script = Script::new(GatewayConfig::default());
         let none = TcpOptionsRepr::default();
@@ -50,7 +50,7 @@ impl Script {
         script
     }
 
-    /// Time passes; returns what leaves meanwhile.
+    /// Lets time pass. Returns the packets that leave meanwhile.
     pub fn wait(&mut self, ms: u64) -> Vec<(PortId, Packet)> {
         let end = self.now + Duration::from_millis(ms);
         let mut out = Vec::new();
@@ -67,7 +67,7 @@ impl Script {
         out
     }
 
-    /// A packet arrives; returns what leaves at once.
+    /// Delivers a packet to the gateway. Returns the packets that leave at once.
     pub fn arrive(&mut self, port: PortId, packet: Packet) -> Vec<(PortId, Packet)> {
         self.gateway.handle_packet(self.now, port, packet);
         let mut out = Vec::new();
@@ -83,7 +83,7 @@ impl Script {
         }
     }
 
-    /// The one packet that leaves at once, by the other port.
+    /// Delivers a packet. Returns the one packet that leaves at once by the other port.
     #[track_caller]
     pub fn pass(&mut self, port: PortId, packet: Packet) -> Packet {
         let mut out = self.arrive(port, packet);
@@ -93,7 +93,7 @@ impl Script {
         packet
     }
 
-    /// A packet that must leave as it came, byte for byte.
+    /// Delivers a packet that must leave unchanged, byte for byte.
     #[track_caller]
     pub fn pass_unchanged(&mut self, port: PortId, packet: Packet) {
         let before = packet.to_vec();
@@ -101,12 +101,13 @@ impl Script {
         assert_eq!(before, after.to_vec(), "edited: {after:?}");
     }
 
-    /// The three packets of a handshake with these options in both SYNs; the windows are 17,520 and 60,000 bytes.
+    /// Performs a handshake with these options in the SYNs. Returns its three packets. The windows are 17,520 and
+    /// 60,000 bytes.
     pub fn handshake(&mut self, client: TcpOptionsRepr, server: TcpOptionsRepr) -> [Packet; 3] {
         self.handshake_over([1, 100], client, server)
     }
 
-    /// The same over paths whose round trips have so many milliseconds: to the server, to the client.
+    /// Performs a handshake over paths with these round trips in milliseconds: to the server, to the client.
     pub fn handshake_over(
         &mut self,
         [wired_ms, radio_ms]: [u64; 2],
@@ -124,7 +125,7 @@ impl Script {
         [first, second, third]
     }
 
-    /// A packet of the client; `seq` and `ack` count from the first sequence numbers.
+    /// Builds a packet of the client. `seq` and `ack` are relative to the initial sequence numbers.
     pub fn from_client(
         &self,
         seq: u32,
@@ -138,7 +139,7 @@ impl Script {
         build(self.up, Seq(CLIENT_ISN).add(seq), ack, flags, window, options, payload)
     }
 
-    /// A packet of the server.
+    /// Builds a packet of the server.
     pub fn from_server(
         &self,
         seq: u32,

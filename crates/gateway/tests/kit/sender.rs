@@ -7,16 +7,16 @@ use super::congestion::{AckSample, Congestion};
 use super::rto::{RttEstimator, earliest};
 use super::scoreboard::{Delivered, Scoreboard, Sent};
 
-/// How a sender behaves.
+/// Configuration of a sender.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
     pub initial_window: u32,
-    /// `None`: CUBIC. Otherwise a constant window in segments: always data, whatever happens.
+    /// `None`: CUBIC. Otherwise a constant window in segments, whatever happens.
     pub fixed_window: Option<u32>,
     pub hystart: bool,
     pub rto_min: Duration,
     pub tail_loss_probe: bool,
-    /// Largest super-packet in segments; 1: every segment is a packet of its own.
+    /// Largest super-packet in segments. 1 means that every segment is a separate packet.
     pub gso_segments: u32,
     /// RFC 2861: the window decays while nothing is sent.
     pub slow_start_after_idle: bool,
@@ -39,12 +39,12 @@ impl Default for SenderConfig {
     }
 }
 
-/// The timestamp clock of every host: milliseconds, and it wraps 5 s after the start.
+/// The timestamp clock of every host, in milliseconds. It wraps 5 s after the start.
 pub fn clock_ms(now: Instant) -> u32 {
     ((now.as_nanos() / 1_000_000) as u32).wrapping_sub(5_000)
 }
 
-/// What a sender counts.
+/// Counters of a sender.
 #[derive(Clone, Debug, Default)]
 pub struct SenderStats {
     pub sent_segments: u64,
@@ -55,14 +55,14 @@ pub struct SenderStats {
     pub recoveries: u64,
     pub undone: u64,
     pub rtts_ms: Vec<f64>,
-    /// Bytes that were sent and are acknowledged.
+    /// Bytes that were sent and acknowledged.
     pub acked_bytes: u64,
     pub aborted: bool,
     pub max_cwnd: u32,
     pub timeouts_at: Vec<Instant>,
 }
 
-/// A packet that wants to leave.
+/// A packet to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Emit {
     pub start: u64,
@@ -78,9 +78,9 @@ pub struct AckInput<'a> {
     /// Right edge of the peer's window.
     pub edge: u64,
     pub sacks: &'a [(u64, u64)],
-    /// The timestamp echoed, on our millisecond clock.
+    /// The echoed timestamp, on this host's millisecond clock.
     pub echo: Option<u32>,
-    /// Carries data, SYN or FIN: never a duplicate ACK.
+    /// The segment carries data, SYN or FIN, so it is never a duplicate ACK.
     pub has_data: bool,
 }
 
@@ -99,12 +99,12 @@ struct Prr {
     recover_fs: u32,
 }
 
-/// What is needed to take an episode back.
+/// State for undoing an episode.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
-    /// Time of the first retransmission on our timestamp clock.
+    /// Time of the first retransmission on this host's timestamp clock.
     stamp_ms: Option<u32>,
-    /// Retransmissions not yet reported as duplicates.
+    /// Retransmissions that are not yet reported as duplicates.
     open: i64,
     any: bool,
 }
@@ -124,7 +124,7 @@ pub struct Sender {
     una: u64,
     nxt: u64,
     edge: u64,
-    /// End of what the application has written, `u64::MAX / 2` when it never ends.
+    /// End of the data that the application has written. `u64::MAX / 2` for a stream without end.
     written: u64,
     fin: bool,
     board: Scoreboard,
@@ -147,7 +147,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// `first` is the position of the first byte, right after the SYN.
+    /// `first` is the position of the first byte, directly after the SYN.
     pub fn new(config: SenderConfig, mss: u32, sack: bool, first: u64, edge: u64) -> Self {
         let cc = match config.fixed_window {
             Some(segments) => Congestion::Fixed(segments),
@@ -210,7 +210,7 @@ impl Sender {
         self.rtt.rto(0)
     }
 
-    /// Everything written, FIN included, is acknowledged.
+    /// True if all written data, FIN included, is acknowledged.
     pub fn is_done(&self) -> bool {
         self.fin && self.una > self.written
     }
@@ -219,7 +219,7 @@ impl Sender {
         self.rtt.update(rtt, self.una, self.nxt);
     }
 
-    /// The application writes; `None`: without end.
+    /// The application writes data. `None` means without end.
     pub fn write(&mut self, now: Instant, bytes: Option<u64>) {
         self.written = bytes.map_or(u64::MAX / 2, |bytes| self.written + bytes);
         self.restart_after_idle(now);
@@ -231,7 +231,7 @@ impl Sender {
         self.transmit(now);
     }
 
-    /// The application stops a stream without end: what is sent is all there is, then FIN.
+    /// The application ends an endless stream: no data beyond what is sent, then FIN.
     pub fn finish(&mut self, now: Instant) {
         self.written = self.written.min(self.nxt);
         self.close(now);
@@ -339,7 +339,7 @@ impl Sender {
             Phase::Recovery { high } | Phase::Loss { high } => Some(high),
         };
         if let (Phase::Recovery { .. }, Some(high)) = (self.phase, high) {
-            // RFC 6582: without SACK a new episode must not start from the duplicate ACKs of the old one.
+            // RFC 6582: without SACK, duplicate ACKs of the old episode must not start a new one.
             if self.una >= high && (self.sack || self.una > high || self.board.is_empty()) {
                 let ssthresh = self.cc.ssthresh();
                 self.cc.set_cwnd(ssthresh);
@@ -375,7 +375,7 @@ impl Sender {
         self.board.forget_duplicate_acks();
     }
 
-    /// RACK, or three duplicate ACKs; enters recovery. Returns how many segments were newly found lost.
+    /// Detects losses by RACK, or by three duplicate ACKs, and enters recovery. Returns the newly lost segments.
     fn detect_losses(&mut self, now: Instant) -> u32 {
         let times = (self.rtt.min().unwrap_or_default(), self.rtt.srtt().unwrap_or_default());
         let (mut lost, again) = self.board.detect(now, self.phase != Phase::Open, times);
@@ -396,7 +396,7 @@ impl Sender {
         lost
     }
 
-    /// One step of PRR, then the window that it allows.
+    /// Makes one step of PRR, and sets the window that it allows.
     fn reduce(&mut self, delivered: u32, safe: bool) {
         let Phase::Recovery { .. } = self.phase else { return };
         let first = self.prr.delivered == 0 && self.prr.out == 0;
@@ -434,7 +434,7 @@ impl Sender {
         if !probe.retransmission || dsack || input.ack == probe.high && !self.board.is_empty() {
             self.probe = None;
         } else if input.ack > probe.high {
-            // The probe has repaired a loss: that was congestion (RFC 8985, Section 7.4.2).
+            // The probe has repaired a loss, which means congestion (RFC 8985, Section 7.4.2).
             self.probe = None;
             self.cc.on_loss();
             let ssthresh = self.cc.ssthresh();
@@ -496,10 +496,10 @@ impl Sender {
         self.stats.window_probes += 1;
         let room = self.edge.saturating_sub(self.nxt);
         if room > 0 {
-            // `tcp_write_wakeup`: what fits, although it is less than a full segment.
+            // `tcp_write_wakeup`: sends what fits, although it is less than a full segment.
             self.push_segment(now, room.min(u64::from(self.mss)));
         } else {
-            // `tcp_xmit_probe_skb`: nothing, one position too early, so that the peer must answer.
+            // `tcp_xmit_probe_skb`: no data, one position too early, so that the peer must answer.
             self.out.push(Emit { start: self.una - 1, end: self.una - 1, fin: false });
         }
     }
@@ -523,7 +523,7 @@ impl Sender {
         }
     }
 
-    /// Retransmissions before new data, never beyond cwnd or the peer's window.
+    /// Sends retransmissions before new data, never beyond cwnd or the peer's window.
     fn transmit(&mut self, now: Instant) {
         if self.stats.aborted {
             return;
@@ -558,7 +558,7 @@ impl Sender {
         }
     }
 
-    /// Sends a packet of up to `quota` new segments; false when there is nothing or no room.
+    /// Sends a packet of up to `quota` new segments. False if there is no data or no room.
     fn send_new(&mut self, now: Instant, quota: u32) -> bool {
         if self.board.is_empty() {
             self.restart_after_idle(now);

@@ -1,5 +1,5 @@
-//! Servers - wired links - gateway - radio links - clients, driven by one clock. At equal times links come first, then
-//! timers, in the order in which they were added: a seed fixes a run.
+//! Servers, wired links, gateway, radio links and clients, driven by one clock. At equal times links come first, then
+//! timers, each in the order in which they were added. So a seed fixes a run.
 
 use std::net::IpAddr;
 
@@ -11,12 +11,12 @@ use super::host::Host;
 use super::record::{Delays, Passage};
 use super::stream::mix;
 
-/// Towards the servers.
+/// The port towards the servers.
 pub const WAN: PortId = PortId(0);
-/// Towards the clients.
+/// The port towards the clients.
 pub const RADIO: PortId = PortId(1);
 
-/// Forwards everything at once: the path without an accelerator.
+/// Forwards everything at once, as a path without an accelerator.
 #[derive(Debug, Default)]
 pub struct Direct(std::collections::VecDeque<(PortId, Packet)>);
 
@@ -36,16 +36,16 @@ impl Node for Direct {
     }
 }
 
-/// A link of each direction.
+/// A link in each direction.
 #[derive(Debug)]
 pub struct Pair {
-    /// Towards the client.
+    /// The link towards the client.
     pub down: Wire,
-    /// Towards the server.
+    /// The link towards the server.
     pub up: Wire,
 }
 
-/// A link that may be replaced while packets are on it.
+/// A link that may be replaced while packets are in it.
 #[derive(Debug)]
 pub struct Wire {
     pub link: Link,
@@ -69,7 +69,7 @@ impl Wire {
     }
 }
 
-/// A host, its address and the pair of links behind which it sits.
+/// A host with its address and the pair of links before it.
 #[derive(Debug)]
 pub struct Site {
     pub host: Host,
@@ -89,7 +89,7 @@ pub struct Sim<G> {
     pub delays: Delays,
     pub checker: Checker,
     passage: Passage,
-    /// Time in the gateway of the packets on the radio link, by the number written into their link header.
+    /// Times in the gateway of packets on the radio link. Their link headers have the index.
     tags: Vec<Option<Duration>>,
     seed: u64,
     steps_now: u32,
@@ -135,7 +135,7 @@ impl<G: Node> Sim<G> {
         self.clients.len() - 1
     }
 
-    /// From now on packets take other links; those under way arrive as before.
+    /// From here on packets take other links. Packets in the old links arrive as before.
     pub fn replace_radio(&mut self, pair: usize, down: LinkConfig, up: LinkConfig) {
         let seed = mix(self.seed ^ (0x300 + pair as u64) ^ self.now.as_nanos());
         let Pair { down, up } =
@@ -147,13 +147,13 @@ impl<G: Node> Sim<G> {
         }
     }
 
-    /// What arrives at a client goes through this before its TCP sees it: a slow handset.
+    /// Packets to a client pass this rate process before its TCP, as in a slow handset.
     pub fn set_processing(&mut self, client: usize, rate: RateProcess) {
         let config = LinkConfig { rate, ..LinkConfig::default() };
         self.clients[client].processing = Some(Wire::new(config, 0, self.now));
     }
 
-    /// Runs until nothing happens any more before `end`.
+    /// Runs until no event is left before `end`.
     pub fn run_until(&mut self, end: Instant) {
         self.pump();
         while let Some(at) = self.next_event().filter(|at| *at <= end) {
@@ -167,7 +167,7 @@ impl<G: Node> Sim<G> {
         self.now = self.now.max(end);
     }
 
-    /// Runs in steps until `done` or `end`; true when done.
+    /// Runs in steps until `done` or `end`. True if done.
     pub fn run_while(&mut self, end: Instant, mut done: impl FnMut(&Self) -> bool) -> bool {
         while self.now < end {
             if done(self) {

@@ -1,11 +1,11 @@
-//! What flows carry: bytes that follow from their position, so that any corruption shows.
+//! The bytes that flows carry. They follow from their position, so any corruption shows.
 
 use paceline_wire::{FlowKey, Payload};
 
 /// Whether payloads exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Content {
-    /// Only lengths: fast, and contiguity is still checked.
+    /// Only lengths. This is fast, and contiguity is still checked.
     #[default]
     Length,
     /// Real bytes, verified by the receiver, and full checksums.
@@ -20,7 +20,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// `key` is that of the packets that carry the stream.
+    /// `key` is the key of the packets that carry the stream.
     pub fn new(key: &FlowKey, content: Content) -> Self {
         let seed = u64::from(key.src.port()) << 16 | u64::from(key.dst.port());
         Stream { seed: mix(seed), content }
@@ -39,7 +39,7 @@ impl Stream {
         }
     }
 
-    /// Whether `payload`, which begins at `start`, is right within `kept`. Returns the bytes that are wrong.
+    /// Returns the number of bytes of `payload` that are wrong within `kept`. `payload` begins at `start`.
     pub fn wrong_bytes(&self, payload: &Payload, start: u64, kept: (u64, u64)) -> u64 {
         let Some(bytes) = payload.bytes() else { return 0 };
         (kept.0..kept.1).filter(|&at| bytes.get((at - start) as usize) != Some(&self.byte(at))).count() as u64

@@ -5,10 +5,11 @@
 //!     60   client lacks 3 has 5-7 4    -> nothing
 //!     200  wait                        -> data 4
 //!
-//! Each line has a time in milliseconds, an event, and what leaves at once or, of `wait`, has left by timers since the line before.
-//! Data is numbered by segments of 1,000 bytes; `lacks 3` is the acknowledgement of all before segment 3, and the ranges after `has`
-//! are its SACK blocks, ends included. `server 3-5` is one packet of three segments, as a network card merges them. `window 3` is an
-//! acknowledgement that moves the right edge of the window and nothing else, which is no duplicate.
+//! Each line has a time in milliseconds, an event, and what leaves at once. For `wait` it has what timers have sent
+//! since the line before. Data is numbered by segments of 1,000 bytes. `lacks 3` acknowledges all before segment 3.
+//! The ranges after `has` are its SACK blocks, ends included. `server 3-5` is one packet of three segments, as a
+//! network card merges them. `window 3` is an acknowledgement that moves only the right edge of the window. It is no
+//! duplicate.
 
 use paceline_gateway::GatewayConfig;
 use paceline_wire::{Duration, Flags, Instant, Packet, PortId, Seq, TcpOptionsRepr};
@@ -21,23 +22,23 @@ const ROUND_TRIPS: [u64; 2] = [40, 60];
 const SEGMENT: u64 = 1_000;
 /// Segments that the client has acknowledged before the trace begins.
 const BEFORE: u64 = 4;
-/// As in the handshake, in units of 128 bytes: its right edge moves with the acknowledgements.
+/// The window as in the handshake, in units of 128 bytes. Its right edge moves with the acknowledgements.
 const WINDOW: u16 = 17_520;
 
-/// Plays `text` and holds what leaves against it; then again, once for each line before which the state of the gateway moves into another
-/// process.
+/// Plays `text` and compares what leaves. Then plays it again for each line, and moves the gateway's state into
+/// another process before that line.
 #[track_caller]
 pub fn plays(text: &str) {
     plays_with(&GatewayConfig::default(), true, text);
 }
 
-/// The same with a client without SACK.
+/// The same as [`plays`], with a client without SACK.
 #[track_caller]
 pub fn plays_without_sack(text: &str) {
     plays_with(&GatewayConfig::default(), false, text);
 }
 
-/// The same with another gateway, and a client that may have no SACK.
+/// The same as [`plays`], with another gateway and a client that may have no SACK.
 #[track_caller]
 pub fn plays_with(config: &GatewayConfig, sack: bool, text: &str) {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -51,12 +52,12 @@ pub fn plays_with(config: &GatewayConfig, sack: bool, text: &str) {
     }
 }
 
-/// What a trace was like.
+/// The outcome of a trace.
 #[derive(Debug, Default, PartialEq)]
 struct Played {
-    /// Its lines, with what has left.
+    /// The lines of the trace, with what has left.
     told: Vec<String>,
-    /// All that has left.
+    /// All packets that have left.
     bytes: Vec<Vec<u8>>,
 }
 
@@ -130,7 +131,7 @@ impl Trace {
         self.tell(out)
     }
 
-    /// `lacks 3 has 5-6 8`.
+    /// `words` are for example `lacks 3 has 5-6 8`.
     fn from_client(&mut self, words: &[&str]) -> String {
         let blocks: Vec<(u64, u64)> = words.iter().skip(3).map(|segments| range(segments)).collect();
         let mut option = Vec::new();
@@ -147,7 +148,7 @@ impl Trace {
         self.tell(out)
     }
 
-    /// What leaves, in words.
+    /// Returns what leaves, in words.
     fn tell(&mut self, out: Vec<(PortId, Packet)>) -> String {
         let mut words = Vec::new();
         for (port, packet) in &out {
@@ -185,12 +186,12 @@ fn tell_data(packet: &Packet) -> String {
     format!("data {}", segments(start, start + packet.payload().len() as u64))
 }
 
-/// The position in the stream, whose first byte has number 1.
+/// Returns the position in the stream, whose first byte has number 1.
 fn position(seq: Seq) -> u64 {
     u64::from(seq.0.wrapping_sub(SERVER_ISN))
 }
 
-/// First byte and end of these segments: `3` or `3-5`.
+/// Returns the first byte and the end of these segments: `3` or `3-5`.
 fn range(segments: &str) -> (u64, u64) {
     let (first, last) = segments.split_once('-').unwrap_or((segments, segments));
     let number = |text: &str| text.parse::<u64>().unwrap();

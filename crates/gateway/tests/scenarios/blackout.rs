@@ -1,4 +1,4 @@
-//! Window rewriting alone does harm (Figs. 5, 6, 9); each further part takes some of it away.
+//! Window rewriting alone does harm (Figs. 5, 6, 9). Each further part removes some of it.
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
@@ -10,7 +10,7 @@ use crate::kit::accelerated::run;
 use crate::kit::receiver::BIN;
 use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, lossy, xp_client};
 
-/// Only the window is rewritten, to 10 MB.
+/// Returns a configuration that only rewrites the window, to 10 MB.
 fn window_only() -> GatewayConfig {
     let mut config = GatewayConfig::all_off();
     config.virtual_window.mode = VirtualWindowMode::Fixed;
@@ -19,14 +19,15 @@ fn window_only() -> GatewayConfig {
     config
 }
 
-/// The longest time in ms in which less than 10 % of the link was used, after the first two seconds; 0 below a second.
+/// Returns the longest time in ms in which less than 10 % of the link was used. The first two seconds do not count.
+/// Below a second the result is 0.
 fn longest_gap_ms(config: GatewayConfig, p: f64) -> u64 {
     let path = Path { loss: lossy(p), queue: QueueLimit::Bytes(1_000_000), ..Path::thesis() };
     let (sim, flow) = run(config, &path, &FlowSpec::download(xp_client(XP_WINDOW)), 60, 3);
     let bins = sim.bins(flow);
     let (mut longest, mut run) = (0, 0);
     for start in 200..5_900 {
-        // 10 % of 7.2 Mbit/s are 90,000 bytes per second.
+        // 10 % of 7.2 Mbit/s is 90,000 bytes per second.
         let second: u32 = bins.iter().skip(start).take(100).sum();
         run = if second < 90_000 { run + 1 } else { 0 };
         longest = longest.max(if run > 0 { run + 100 } else { 0 });

@@ -13,7 +13,7 @@ use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 
 const MBPS: f64 = 20.0;
 
-/// The bypassing flow begins so much later.
+/// Returns the shares of the accelerated and the bypassing flow. The bypassing flow begins `later_ms` later.
 fn shares(udp: bool, later_ms: u64) -> [f64; 2] {
     let mut config = GatewayConfig::default();
     config.sharing.flows = vec![FlowRule {
@@ -42,7 +42,7 @@ fn shares(udp: bool, later_ms: u64) -> [f64; 2] {
     [accelerated, bypassing].map(|flow| sim.goodput_between(flow, at_ms(10_000), at_ms(60_000)) / link)
 }
 
-/// Who has how much is chance in a single run: the losses of one more slow start decide it.
+/// In a single run the shares depend on chance: the losses of one more slow start decide them.
 const STARTS_MS: [u64; 6] = [0, 10, 20, 30, 40, 50];
 
 #[test]

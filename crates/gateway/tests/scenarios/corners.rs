@@ -1,4 +1,4 @@
-//! Rare packets, one by one: what is believed of them, and what leaves.
+//! Rare packets, one by one: whether the gateway believes them, and what leaves.
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{QueueBoundMode, RetransmissionMode, ScheduleMode};
@@ -23,7 +23,7 @@ fn stamped(value: u32) -> TcpOptionsRepr {
     TcpOptionsRepr { timestamps: Some((value, 1)), ..none() }
 }
 
-/// Of what left by `port`.
+/// Returns the packets of `out` that left by `port`.
 fn sent_by(port: PortId, out: Vec<(PortId, Packet)>) -> Vec<Packet> {
     out.into_iter().filter(|(to, _)| *to == port).map(|(_, packet)| packet).collect()
 }
@@ -32,7 +32,7 @@ fn parse(bytes: &[u8]) -> Packet {
     Packet::parse(&[], bytes, &mut BufferPool::new(1 << 20)).unwrap()
 }
 
-/// "Packet too big" about `packet`, from a router in front of the client.
+/// A "packet too big" message about `packet`, from a router in front of the client.
 fn too_big(packet: &Packet, mtu: u16) -> Packet {
     let quoted = packet.to_vec();
     let mut bytes = if quoted[0] >> 4 == 6 {
@@ -52,7 +52,7 @@ fn too_big(packet: &Packet, mtu: u16) -> Packet {
     parse(&bytes)
 }
 
-/// What is kept leaves in packets that fit, with the headers that the flow has.
+/// The gateway sends what it keeps in packets that fit, with the headers that the flow has.
 #[test]
 fn a_smaller_path_mtu_is_one_of_whole_packets() {
     let mut script = Script::new(GatewayConfig::default());
@@ -68,7 +68,7 @@ fn a_smaller_path_mtu_is_one_of_whole_packets() {
     let first = again.iter().find(|packet| !packet.payload().is_empty()).expect("a retransmission");
     assert_eq!((first.ip_len(), first.payload().len()), (1_492, 1_420));
     assert!(again.iter().all(|packet| packet.ip_len() <= 1_492));
-    // The server's own segments take no place of theirs.
+    // The server's own smaller segments make no segment of the old size leave.
     let smaller = script.from_server(1, 1, Flags::ACK, 500, stamped(1), 1_420);
     assert_eq!(
         sent_by(RADIO, script.arrive(WAN, smaller)).iter().filter(|sent| sent.ip_len() > 1_492).count(),
@@ -93,7 +93,8 @@ fn what_fits_a_smaller_path_mtu_leaves_as_it_came() {
     assert_eq!(script.gateway.counters().path_mtus_lowered, 1);
 }
 
-/// RFC 7323, Section 5.3: what is below all that the client acknowledged does not move its TS.Recent, nor does what stays here.
+/// RFC 7323, Section 5.3: data below what the client acknowledged does not move its TS.Recent. Data that stays in the
+/// gateway does not either.
 #[test]
 fn a_timestamp_that_the_client_does_not_take_over_is_put_on_nothing() {
     let mut script = Script::new(GatewayConfig::default());
@@ -116,7 +117,7 @@ fn a_timestamp_that_the_client_does_not_take_over_is_put_on_nothing() {
     assert!(stamps.iter().all(|&(value, _)| value == 100), "{stamps:?}");
 }
 
-/// A hole at 3,001 that is repaired here; all before it is acknowledged.
+/// Makes a hole at 3,001 that the gateway repairs. Everything before it is acknowledged.
 fn in_a_hole(mut script: Script) -> Script {
     for i in 3..5 {
         let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
@@ -126,12 +127,12 @@ fn in_a_hole(mut script: Script) -> Script {
     script
 }
 
-/// A duplicate ACK with these blocks, counted from the server's first number.
+/// A duplicate ACK with these blocks. They count from the server's first number.
 fn duplicate(script: &Script, blocks: &[(u32, u32)]) -> Packet {
     selective(script, 3_001, 500, blocks)
 }
 
-/// An ACK with blocks.
+/// An ACK with SACK blocks.
 fn selective(script: &Script, ack: u32, window: u16, blocks: &[(u32, u32)]) -> Packet {
     let mut option = vec![1, 1, 5, 2 + 8 * blocks.len() as u8];
     for (start, end) in blocks {
@@ -142,7 +143,7 @@ fn selective(script: &Script, ack: u32, window: u16, blocks: &[(u32, u32)]) -> P
     script.from_client(1, ack, Flags::ACK, window, options, 0)
 }
 
-/// RFC 2883: the server learns that its own retransmission was needless, and of no other.
+/// RFC 2883: the server learns that its own retransmission was needless, and hears of no other.
 #[test]
 fn the_server_hears_that_it_repeated_needlessly() {
     let mut script = in_a_hole(Script::established());
@@ -157,8 +158,9 @@ fn the_server_hears_that_it_repeated_needlessly() {
     assert_eq!(sent_by(WAN, script.arrive(RADIO, another)).len(), 0);
 }
 
-/// RFC 2883 and RFC 3708: the wired side reorders by more than a round trip. The server's repair comes first, and the packet that it was for after
-/// that. The client is to have both, and the server to hear that its repair was needless, also where another answer comes before that.
+/// RFC 2883 and RFC 3708: the wired side reorders by more than a round trip. The server's repair comes first, and then
+/// the packet that it repairs. The client must get both. The server must hear that its repair was needless, even if
+/// another answer comes before that.
 #[test]
 fn what_a_repair_of_the_servers_overtook_reaches_the_client() {
     let mut config = GatewayConfig::default();
@@ -189,7 +191,7 @@ fn what_a_repair_of_the_servers_overtook_reaches_the_client() {
     assert_eq!(told, [(Seq(SERVER_ISN).add(1), Seq(SERVER_ISN).add(1_001))]);
 }
 
-/// An answer is one whatever else the flow does at the time: none is left over for a later hole.
+/// Each answer to a probe counts as one, whatever else the flow does then. None is left over for a later hole.
 #[test]
 fn answered_keep_alives_let_no_later_duplicate_through() {
     let mut script = Script::established();
@@ -202,13 +204,14 @@ fn answered_keep_alives_let_no_later_duplicate_through() {
     }
     let mut script = in_a_hole(script);
     let first = duplicate(&script, &[(4_001, 5_001)]);
-    // It may pass as a window update.
+    // It may pass because it updates the window.
     script.arrive(RADIO, first);
     let second = duplicate(&script, &[(4_001, 5_001)]);
     assert_eq!(sent_by(WAN, script.arrive(RADIO, second)).len(), 0);
 }
 
-/// A server without SACK sends a segment again for each partial ACK (RFC 6582), which the client has by then. An answer would be a duplicate ACK to it.
+/// A server without SACK sends a segment again for each partial ACK (RFC 6582). The client has it by then. Its answer
+/// would be a duplicate ACK for the server.
 #[test]
 fn what_the_server_will_hear_of_is_not_sent_again_to_a_client_without_sack() {
     for sack in [false, true] {
@@ -236,7 +239,8 @@ fn damaged(packet: &Packet) -> Packet {
     parse(&bytes)
 }
 
-/// What no receiver would take is believed by nobody; its window is read in the client's unit, and it stays damaged.
+/// Nobody believes a packet that no receiver would take. Its window is converted to the client's unit, and it stays
+/// damaged.
 #[test]
 fn a_damaged_packet_ends_nothing() {
     let mut script = Script::new(GatewayConfig::default());
@@ -279,7 +283,7 @@ fn a_damaged_syn_begins_no_flow_and_its_copy_does() {
     assert_eq!(script.gateway.flows(), 1);
 }
 
-/// No shift shows a whole gibibyte (RFC 7323, Section 2.3): the largest is nearest.
+/// No shift can show a whole gibibyte (RFC 7323, Section 2.3). The largest shift comes nearest.
 #[test]
 fn the_largest_virtual_window_still_gets_a_scale() {
     for max_bytes in [65_535 << 14, (65_535 << 14) + 1, 1 << 30] {
@@ -292,7 +296,7 @@ fn the_largest_virtual_window_still_gets_a_scale() {
     }
 }
 
-/// A server that reads the last of two window scales, as Linux does, and one that reads the first agree with the gateway.
+/// Of two window scales, a server may read the last, as Linux does, or the first. Either agrees with the gateway.
 #[test]
 fn all_window_scales_of_a_syn_are_raised() {
     for options in [&[3, 3, 2, 3, 3, 1, 1, 1], &[3, 2, 1, 3, 3, 1, 1, 1]] {
@@ -304,7 +308,7 @@ fn all_window_scales_of_a_syn_are_raised() {
     }
 }
 
-/// RFC 3168, Section 6.1.5: what leaves again is not ECN-capable. A mark that it came with is not taken off.
+/// RFC 3168, Section 6.1.5: what leaves again is not ECN-capable. A mark that it came with stays.
 #[test]
 fn what_leaves_again_cannot_be_marked() {
     for (ecn, again) in [(Ecn::Ect0, Ecn::NotEct), (Ecn::Ect1, Ecn::NotEct), (Ecn::Ce, Ecn::Ce)] {
@@ -318,8 +322,8 @@ fn what_leaves_again_cannot_be_marked() {
     }
 }
 
-/// The path to the client becomes seven times as long as the gateway's timer expects. Each segment is repeated before it is acknowledged, so no
-/// ACK tells of the RTT, until the timer has backed off far enough for one.
+/// The path to the client becomes seven times as long as the gateway's timer expects. Each segment is repeated before
+/// it is acknowledged, so no ACK tells the RTT. This ends when the timer has backed off far enough.
 #[test]
 fn a_path_that_becomes_longer_than_the_timer_is_measured_again() {
     let mut config = GatewayConfig::default();
@@ -340,8 +344,9 @@ fn a_path_that_becomes_longer_than_the_timer_is_measured_again() {
     assert_eq!(copies[10..], [1; 10], "{copies:?}");
 }
 
-/// A radio loses some thirty packets in a row, and so each copy of the last segment. Copies go on leaving at the distance of the first: with
-/// doubled distances the sixth would leave after seven seconds, and the client would wait for the rest of a minute.
+/// The radio loses some thirty packets in a row, and so each copy of the last segment. All copies leave at the distance
+/// of the first. With doubled distances the sixth would leave after seven seconds. The client would then wait for the
+/// rest of a minute.
 #[test]
 fn copies_into_a_long_burst_of_losses_leave_at_equal_distances() {
     let mut config = GatewayConfig::default();
@@ -362,8 +367,8 @@ fn copies_into_a_long_burst_of_losses_leave_at_equal_distances() {
     assert_eq!(script.gateway.counters().passed_gave_up, 0);
 }
 
-/// Answers came ever later, and then a segment is lost. By the round trip that was measured here it is not due for half a minute. The server knows
-/// better, and its second copy leaves.
+/// The answers come ever later, and then a segment is lost. By the RTT that the gateway measured, its copy is not due
+/// for half a minute. The server knows better, and its second copy leaves.
 #[test]
 fn a_server_that_insists_is_believed() {
     let mut config = GatewayConfig::default();
@@ -392,8 +397,9 @@ fn a_server_that_insists_is_believed() {
     assert_eq!(copies, [0, 1, 0], "the second after each departure");
 }
 
-/// The memory is full while five segments come, which pass and are lost, and has room for those behind. The client has no room for the last of
-/// them. Nothing but the server's own repair can help, so no copy of what the client discards leaves here again and again.
+/// Five segments come while the memory is full: they pass and are lost. The memory has room for those behind them, but
+/// the client has no room for the last of these. Only the server's own repair can help. So the gateway does not send
+/// what the client discards again and again.
 #[test]
 fn what_the_client_discards_behind_a_hole_of_the_servers_is_not_sent_for_ever() {
     let mut config = GatewayConfig::default();
@@ -416,7 +422,7 @@ fn what_the_client_discards_behind_a_hole_of_the_servers_is_not_sent_for_ever() 
     let first = 1 + (next - 5) * 1_000;
     let ack = script.from_client(1, first, Flags::ACK, 17_520, none(), 0);
     script.arrive(RADIO, ack);
-    // 12 for which there is room, and 8 more.
+    // 12 segments for which there is room, and 8 more.
     let left: Vec<Packet> = (next..next + 20)
         .flat_map(|n| {
             let data = segment(&script, n);

@@ -1,4 +1,4 @@
-//! What a flow's totals say of what came down: each byte once, whatever was lost, held or passed on the way.
+//! What a flow's totals say of the download. Each byte counts once, whatever was lost, held or passed on the way.
 
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_path::{QueueLimit, RateProcess};
@@ -45,7 +45,8 @@ proptest! {
         prop_assert_eq!(statuses.len(), 2);
         let received: u64 = flows.map(|flow| sim.download(flow).received_bytes).into_iter().sum();
         let counted: u64 = statuses.iter().map(|status| status.totals.downlink_bytes).sum();
-        // Small clients without SACK may not have all yet; then an ACK may be on its way, or waits for a second segment (RFC 5681, Section 4.2).
+        // Small clients without SACK may not have all data yet. Then an ACK may be on its way, or it waits for a
+        // second segment (RFC 5681, Section 4.2).
         let unheard = if received == 2 * BYTES { 0 } else { 2 * client.receiver.buffer };
         prop_assert!(counted <= received && received - counted <= unheard, "{} of {}: {:?}", counted, received, statuses);
     }

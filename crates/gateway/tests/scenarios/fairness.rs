@@ -10,7 +10,7 @@ use crate::kit::missed;
 use crate::kit::record::mean_jain;
 use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, lossy, modern_client, world, xp_client};
 
-/// BDP 108 KB at 100 ms.
+/// The BDP is 108 KB at 100 ms.
 fn path() -> Path {
     Path::new(8.64, 0, 100)
 }
@@ -37,7 +37,8 @@ fn the_measured_path_is_shared_evenly_too() {
     sim.run_until(at_ms(40_000));
     sim.checker.assert_clean();
     let index = mean_jain(&[sim.bins(first), sim.bins(second)], 10, 200, 4_000);
-    // In order at the client, where an open hole of one flow stands out; the lab counts what leaves the link.
+    // Bytes count in order at the client, where an open hole of one flow stands out. The lab counts what leaves the
+    // link.
     missed("fairness on the measured path, in-order bytes in 100 ms", index, 0.99, 0.95);
 }
 

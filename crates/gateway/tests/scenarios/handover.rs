@@ -7,7 +7,7 @@ use paceline_wire::{Duration, Instant, Rate};
 use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 use crate::kit::sim::Sim;
 
-/// Radio RTT 40 -> 80 -> 40 ms, rate 20 -> 5 -> 20 Mbit/s, at 10 s and 20 s.
+/// The radio RTT is 40, 80 and again 40 ms. The rate is 20, 5 and again 20 Mbit/s. They change at 10 s and 20 s.
 fn path() -> Path {
     let second = Duration::from_secs(1);
     let rate = |at: u64, mbps: f64| RateStep { at: second * at, rate: Rate::from_mbps(mbps) };
@@ -30,7 +30,7 @@ fn world_with_handovers() -> Sim<Gateway> {
     sim
 }
 
-/// p95 of the path delay between two times.
+/// Returns the 95th percentile of the path delay between two times.
 fn path_delay(sim: &Sim<Gateway>, from: Instant, to: Instant) -> f64 {
     let mut values: Vec<f64> =
         sim.delays.path_series.iter().filter(|(at, _)| *at >= from && *at < to).map(|(_, ms)| *ms).collect();

@@ -135,7 +135,7 @@ pub fn cases() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Runs a case to its end; what is left then is for the caller to judge.
+/// Runs a case to its end. The caller judges what is left then.
 pub fn transfer<G: Node>(gateway: G, case: &Case, splits: bool) -> Result<Sim<G>, TestCaseError> {
     let mut sim = Sim::new(gateway, case.seed);
     sim.checker.splits = splits;
@@ -166,8 +166,8 @@ pub fn through(config: GatewayConfig, case: &Case) -> Result<(), TestCaseError> 
     Ok(())
 }
 
-/// 48 cases from a fixed seed, so that a change is judged by what it changed; or as many as PROPTEST_CASES says, from a
-/// new seed each time, to hunt. A case that a hunt finds is printed in its smallest form.
+/// Returns 48 cases from a fixed seed, so that a change is judged by what it changed. With PROPTEST_CASES it returns
+/// that many, from a new seed each time, to hunt. A case that a hunt finds is printed in its smallest form.
 fn cases_to_run() -> Config {
     let config = Config { max_shrink_iters: 60, failure_persistence: None, ..Config::default() };
     if config.cases == 256 { Config { cases: 48, rng_seed: RngSeed::Fixed(SEED), ..config } } else { config }
@@ -178,7 +178,7 @@ const SEED: u64 = 1;
 proptest! {
     #![proptest_config(cases_to_run())]
 
-    /// The model alone, so that what the others find is the gateway's.
+    /// The model alone, so that whatever the other tests find is a fault of the gateway.
     #[test]
     fn everything_arrives_without_a_gateway(case in cases()) {
         transfer(Direct::default(), &case, false)?;

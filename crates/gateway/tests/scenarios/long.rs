@@ -1,4 +1,4 @@
-//! A transfer of many minutes: what the first minute had, the last one has.
+//! A transfer of many minutes. The last minute must have what the first had.
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
@@ -9,7 +9,7 @@ use paceline_path::QueueLimit;
 use crate::kit::accelerated::run;
 use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, lossy, xp_client};
 
-/// The published text's design, whose schedule and repairs nothing else bounds.
+/// The design of the published text. Nothing else bounds its schedule and its repairs.
 fn of_the_text() -> GatewayConfig {
     let mut config = GatewayConfig::all_off();
     config.virtual_window.mode = VirtualWindowMode::Fixed;
@@ -22,8 +22,8 @@ fn of_the_text() -> GatewayConfig {
     config
 }
 
-/// The round trip of the schedule had the queue in it that the schedule builds, and grew by it every ten seconds; repairs left beside
-/// the schedule. A buffer for six windows of the client overflowed after a minute.
+/// The round trip of the schedule once contained the queue that the schedule builds. It grew by that queue every ten
+/// seconds. Repairs left beside the schedule. A buffer for six windows of the client overflowed after a minute.
 #[test]
 fn the_schedule_alone_keeps_its_rate() {
     let short = Path { queue: QueueLimit::Bytes(100_000), ..Path::thesis() };

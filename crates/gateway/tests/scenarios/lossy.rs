@@ -9,7 +9,7 @@ use crate::kit::scenario::{
     FlowSpec, Path, Report, XP_WINDOW, at_ms, lossy, modern_client, share, xp_client,
 };
 
-/// L of the bound on what the server retransmits: local attempts that fit.
+/// L in the bound on what the server retransmits: the number of local attempts that fit.
 const L: i32 = 1;
 const LOSSES: [f64; 5] = [0.0001, 0.001, 0.006, 0.01, 0.02];
 
@@ -69,7 +69,8 @@ fn the_production_network_of_the_thesis() {
     at_least("production 192 KB", of_link(&after, 5.4), bound);
 }
 
-/// The piece before the edge of the window is shorter than a segment, and is answered sooner: no packet was late for that.
+/// The piece before the edge of the window is shorter than a segment and is answered sooner. That does not mean that
+/// a packet was late.
 #[test]
 fn a_window_that_ends_within_a_segment_tells_of_no_reordering() {
     let path = Path { loss: lossy(0.01), ..Path::new(20.0, 20, 80) };

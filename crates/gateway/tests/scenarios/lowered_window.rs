@@ -1,4 +1,4 @@
-//! A phone without DRWA: the gateway lowers what it advertises, and does nothing else.
+//! A phone without DRWA. The gateway lowers the window that it advertises, and does nothing else.
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{VirtualWindowConfig, VirtualWindowMode};
@@ -13,7 +13,7 @@ fn lowering() -> GatewayConfig {
     GatewayConfig { virtual_window, ..off }
 }
 
-/// Published for phones with DRWA: RTT at least 24 % lower at a throughput within 4 %.
+/// Published for phones with DRWA: an RTT at least 24 % lower, at a throughput within 4 %.
 #[test]
 fn the_round_trip_is_shorter_at_the_same_throughput() {
     for (mbps, radio_rtt_ms, window) in [(4.85, 60, 262_144), (1.75, 70, 110_208), (25.4, 15, 484_848)] {

@@ -1,5 +1,5 @@
-//! The scenarios of the thesis and of today, on the gateway without I/O, in virtual time: each with the bound that it
-//! must keep. One binary, because every one of them needs the whole kit.
+//! The scenarios of the thesis and of today, each with the bound that it must keep. They run on the gateway without
+//! I/O, in virtual time. They share one binary, because each of them needs the whole kit.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(unreachable_pub)]

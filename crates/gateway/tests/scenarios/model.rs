@@ -1,5 +1,5 @@
-//! The kit itself: the model TCP does what Linux and the published clients do on the same paths without a gateway, and
-//! the checker sees what it is there to see.
+//! Tests of the kit itself. The model TCP must do what Linux and the published clients do on the same paths without a
+//! gateway. The checker must see the faults that it is there to see.
 
 use std::collections::VecDeque;
 
@@ -147,7 +147,7 @@ impl Node for Faulty {
                 _ => {}
             }
             if self.fault == "corrupts" {
-                // Edits keep the checksum right; a wrong one is made by undoing the edit in the bytes only.
+                // Edits keep the checksum right. To make it wrong, the edit is undone in the bytes only.
                 packet = broken_checksum(&packet);
             }
         }

@@ -1,4 +1,4 @@
-//! A path and a client of today: nothing to repair, but a queue to keep short.
+//! A path and a client of today. There is nothing to repair, but a queue to keep short.
 
 use paceline_gateway::GatewayConfig;
 use paceline_path::QueueLimit;

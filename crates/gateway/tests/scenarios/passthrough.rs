@@ -1,4 +1,4 @@
-//! What an end host would expect of a path: everything that is not acceleration passes as it is.
+//! What an end host expects of a path: everything that is not acceleration passes as it is.
 
 use paceline_gateway::config::RetransmissionMode;
 use paceline_gateway::{Gateway, GatewayConfig};
@@ -32,7 +32,7 @@ fn script() -> Script {
     Script::new(GatewayConfig::default())
 }
 
-/// What leaves by `to` within half a second.
+/// Returns what leaves by `to` within half a second.
 fn leaves(script: &mut Script, from: PortId, packet: Packet, to: PortId) -> Vec<Packet> {
     let mut out = script.arrive(from, packet);
     out.extend(script.wait(500));
@@ -54,7 +54,8 @@ fn keep_alives_pass_both_ways() {
     script.pass_unchanged(WAN, answer);
 }
 
-/// A flow that passes is repaired by its server. What the client acknowledges once the copy has come is no round trip of three seconds.
+/// The server repairs this flow. If the client acknowledges after the server's copy, that is no round trip of three
+/// seconds.
 #[test]
 fn the_answer_to_a_servers_copy_is_not_the_firsts() {
     let mut config = GatewayConfig::default();
@@ -110,7 +111,8 @@ fn a_window_smaller_than_what_waits_is_probed_when_its_update_was_lost() {
     assert_eq!((probe.payload().len(), probe.tcp().map(|tcp| tcp.seq())), (0, Some(expected)));
 }
 
-/// The server's retransmissions begin where the gateway's data does, and are absorbed: who holds data has to ask.
+/// The server's retransmissions begin where the gateway's data does, and are absorbed. So the gateway, which holds
+/// the data, has to probe.
 #[test]
 fn a_closed_window_is_probed_where_the_server_repairs() {
     let mut config = GatewayConfig::default();
@@ -133,7 +135,7 @@ fn a_closed_window_is_probed_where_the_server_repairs() {
     assert!((2..10).contains(&probes.len()), "{probes:?}");
     let expected = paceline_wire::Seq(crate::kit::script::SERVER_ISN).add(1_000);
     assert!(probes.iter().all(|p| p.payload().is_empty() && p.tcp().unwrap().seq() == expected));
-    // The answer opens the window, and what was held leaves.
+    // The answer opens the window, and the held data leaves.
     let open = script.from_client(1, 1_001, Flags::ACK, 17_520, none(), 0);
     let down = leaves(&mut script, RADIO, open, RADIO);
     assert_eq!(down.iter().map(|packet| packet.payload().len()).sum::<usize>(), 1_000);
@@ -150,7 +152,8 @@ fn data_that_waits_is_never_older_than_what_overtook_it() {
     }
     let ack = script.from_client(1, 1_001, Flags::ACK, 17_520, stamped(2), 0);
     script.arrive(RADIO, ack);
-    // The server has not seen that ACK: its retransmission passes, and with it a newer timestamp (RFC 7323, TS.Recent).
+    // The server has not seen that ACK. So its retransmission passes, and with it a newer timestamp (RFC 7323,
+    // TS.Recent).
     let again = script.from_server(1, 1, Flags::ACK, 500, stamped(200), 1_000);
     script.pass(WAN, again);
     let ack = script.from_client(1, 10_001, Flags::ACK, 17_520, stamped(3), 0);
@@ -180,7 +183,7 @@ fn urgent_data_keeps_its_pointer() {
 
 #[test]
 fn a_reset_ends_the_flow_in_order() {
-    // From the server, behind data that the client has no room for yet.
+    // A reset from the server, behind data for which the client has no room yet.
     let mut script = script();
     script.handshake(unscaled(), modern());
     let mut out = Vec::new();
@@ -201,7 +204,7 @@ fn a_reset_ends_the_flow_in_order() {
     let at = down.iter().position(|tcp| tcp.flags().contains(Flags::RST)).unwrap();
     let sent: usize = down[..at].iter().map(|tcp| tcp.payload_len()).sum();
     assert!(sent >= 17_000, "the reset leaves after {sent} bytes of data");
-    // From the client.
+    // A reset from the client.
     let mut script = Script::established();
     let reset = script.from_client(1, 3_001, Flags::RST, 0, none(), 0);
     script.pass_unchanged(RADIO, reset);
@@ -238,7 +241,7 @@ fn what_covers_the_header_or_the_window_passes_unedited() {
         let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, extra(option), 0);
         script.pass_unchanged(WAN, syn_ack);
         for i in 0..30 {
-            // MPTCP's later packets may carry no option at all.
+            // MPTCP's later packets may have no option at all.
             let options = if option == MPTCP { none() } else { extra(option) };
             let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, options, 1_000);
             script.pass_unchanged(WAN, data);
@@ -273,7 +276,7 @@ fn data_in_a_syn_is_data() {
     let syn = script.from_client(0, 0, Flags::SYN, 60_000, TcpOptionsRepr { extra: COOKIE, ..modern() }, 300);
     script.pass_unchanged(RADIO, syn);
     script.wait(1);
-    // The server answers with data of its own, before the handshake is over.
+    // The server answers with its own data before the handshake is over.
     let syn_ack = script.from_server(0, 301, Flags::SYN | Flags::ACK, 60_000, modern(), 0);
     script.pass_unchanged(WAN, syn_ack);
     let data = script.from_server(1, 301, Flags::ACK, 500, none(), 1_000);
@@ -301,7 +304,7 @@ fn a_repeated_syn_is_edited_in_the_same_way() {
     assert_eq!(first.to_vec(), second.to_vec());
 }
 
-/// The server may have the SYN that passed unedited: the windows of the flow would be read with two shifts.
+/// The server may have the SYN that passed unedited. The windows of the flow would then be read with two shifts.
 #[test]
 fn a_syn_that_passed_a_full_table_passes_again_when_there_is_room() {
     for small in [Some(2), None] {
@@ -311,7 +314,7 @@ fn a_syn_that_passed_a_full_table_passes_again_when_there_is_room() {
         script.handshake(modern(), modern());
         let reset = script.from_server(1, 1, Flags::RST, 0, none(), 0);
         script.pass(WAN, reset);
-        // What is over is remembered for a minute.
+        // A flow that is over is remembered for a minute.
         script.up.src.set_port(40_001);
         let options = TcpOptionsRepr { window_scale: small, ..unscaled() };
         let syn = script.from_client(0, 0, Flags::SYN, 17_520, options, 0);
@@ -322,7 +325,7 @@ fn a_syn_that_passed_a_full_table_passes_again_when_there_is_room() {
         let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, modern(), 0);
         script.pass_unchanged(WAN, syn_ack);
         assert_eq!(script.gateway.counters().flows_accelerated, 1);
-        // Another attempt, with another number, is served.
+        // Another attempt with another number is served.
         let mut anew = script.from_client(0, 0, Flags::SYN, 17_520, options, 0);
         anew.tcp_mut().unwrap().set_seq(paceline_wire::Seq(9_000));
         let edited = script.pass(RADIO, anew.clone());
@@ -435,7 +438,7 @@ fn both_ends_may_open_at_once() {
     }
 }
 
-/// RFC 5961, Section 4: whether a SYN beside an open flow begins another one, the server says.
+/// RFC 5961, Section 4: the server decides whether a SYN beside an open flow begins another one.
 #[test]
 fn a_client_that_has_forgotten_its_flow_begins_anew() {
     let mut script = script();
@@ -445,7 +448,7 @@ fn a_client_that_has_forgotten_its_flow_begins_anew() {
     let question = script.from_server(1, 1, Flags::ACK, 60_000, none(), 0);
     script.pass(WAN, question);
     assert_eq!(script.gateway.flows(), 1, "the server knows the flow still");
-    // The client comes again, when the server has forgotten it, too.
+    // The client comes again when the server has also forgotten the flow.
     let syn = script.from_client(70_000, 0, Flags::SYN, 17_520, none(), 0);
     script.pass_unchanged(RADIO, syn);
     let answer = script.from_server(90_000, 70_001, Flags::SYN | Flags::ACK, 60_000, none(), 0);

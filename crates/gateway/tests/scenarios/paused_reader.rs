@@ -17,7 +17,8 @@ fn a_minute_without_reading_is_survived_and_then_forgotten() {
         assert!(!report.aborted, "{buffer}: {report:?}");
         let stalled = sim.goodput_between(flow, at_ms(12_000), at_ms(70_000));
         assert!(stalled < 0.1, "{buffer}: {stalled} Mbit/s while nobody reads");
-        // The news of the open window takes half a round trip, the data another; it is at its rate before the second is over.
+        // The news of the open window takes half a round trip, and the data another half. The flow is at its rate
+        // before the second round trip is over.
         let after = sim.goodput_between(flow, at_ms(70_100), at_ms(70_200));
         let what = format!("paused reader, {buffer} bytes, Mbit/s in the second RTT");
         if buffer == XP_WINDOW {

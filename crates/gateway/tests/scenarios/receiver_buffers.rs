@@ -12,7 +12,7 @@ use crate::kit::sim::Direct;
 
 const BUFFERS_KB: [u64; 6] = [17, 32, 64, 96, 128, 192];
 
-/// As XP: no window scaling up to 64 KB, scaling with a larger socket buffer.
+/// A client as XP: no window scaling up to 64 KB, and scaling with a larger socket buffer.
 fn client(kb: u64) -> EndpointConfig {
     if kb < 64 {
         xp_client(kb * 1_024)
@@ -32,7 +32,7 @@ fn the_rise_without_and_nearly_flat_with() {
         let without = sweep(|spec| unaccelerated(&path, spec, 40, 1));
         let with = sweep(|spec| accelerated(&path, spec, 40, 1));
         for (kb, (without, with)) in BUFFERS_KB.iter().zip(without.iter().zip(&with)) {
-            // Where the window exceeds the path, the gateway can only cost: up to 0.5 % of 40 s, in the ramp.
+            // Where the window exceeds the path, the gateway can only cost. The ramp may cost up to 0.5 % of 40 s.
             assert!(*with >= 0.995 * without, "p = {p}, {kb} KB: {without} without, {with} with");
         }
         if p == 0.0 {
@@ -42,14 +42,14 @@ fn the_rise_without_and_nearly_flat_with() {
             );
             assert!(with[0] > 0.95 * with[5], "{with:?}");
         } else {
-            // While a hole is open 17 KB hold 12 packets of the 38 that the path holds.
+            // With an open hole, 17 KB hold 12 of the 38 packets that the path holds.
             let bound = (1.0 - p) / (1.0 + p * 26.0) / (1.0 - p);
             at_least(&format!("receiver buffers, p = {p}"), with[0] / with[5], 0.9 * bound);
         }
     }
 }
 
-/// A handset that takes `mbps` out of its driver, with a buffer of `kb`.
+/// Runs a handset that takes `mbps` out of its driver, with a buffer of `kb`.
 fn handset<G: Node>(gateway: G, kb: u64, mbps: Option<f64>) -> Report {
     let mut sim = world(gateway, &Path { loss: lossy(0.0001), ..Path::new(5.4, 0, 85) }, 1);
     if let Some(mbps) = mbps {
@@ -63,7 +63,7 @@ fn handset<G: Node>(gateway: G, kb: u64, mbps: Option<f64>) -> Report {
 
 #[test]
 fn handsets_of_table_4() {
-    // iPhone 3G and 3GS: 128 KB, limited by their processor; Nexus One: 81 KB, not limited.
+    // iPhone 3G and 3GS: 128 KB, limited by their processor. Nexus One: 81 KB, not limited.
     for (name, kb, mbps) in [("3G", 128, Some(2.63)), ("3GS", 128, Some(3.69)), ("Nexus One", 81, None)] {
         let without = handset(Direct::default(), kb, mbps);
         let with = handset(Gateway::new(GatewayConfig::default()), kb, mbps);

@@ -1,4 +1,4 @@
-//! A SYN that comes again while its flow is open, and what that is to the flow and to its subscriber.
+//! A SYN that comes again while its flow is open, and its effect on the flow and on its subscriber.
 
 use paceline_gateway::GatewayConfig;
 use paceline_wire::{Flags, TcpOptionsRepr};
@@ -15,7 +15,7 @@ fn options() -> TcpOptionsRepr {
     }
 }
 
-/// A flow with 3,000 bytes on their way down and 100 bytes up, whose client has shown 64,000 bytes of window.
+/// A flow with 3,000 bytes on their way down and 100 bytes up. Its client has shown a window of 64,000 bytes.
 fn busy() -> Script {
     let mut script = Script::new(GatewayConfig::default());
     script.handshake(options(), options());
@@ -54,13 +54,13 @@ fn a_late_copy_of_the_syn_takes_nothing_back() {
     let syn = script.from_client(0, 0, Flags::SYN, 17_520, options(), 0);
     script.pass(RADIO, syn);
     assert_eq!(script.gateway.flow_statuses(0, 10).items[0].client_window, 500 << 7);
-    // What acknowledges the request is of the flow still.
+    // The packet that acknowledges the request still belongs to the flow.
     let data = script.from_server(3_001, 101, Flags::ACK, 500, TcpOptionsRepr::default(), 1_000);
     script.pass(WAN, data);
     assert_eq!(script.gateway.counters().passed_unacceptable, 0);
 }
 
-/// The radio loses the server's first SYN-ACK; the client echoes the clock of the second.
+/// The radio loses the server's first SYN-ACK. The client echoes the clock of the second.
 #[test]
 fn a_repeated_syn_ack_is_echoed() {
     let at = |value, echo| TcpOptionsRepr { timestamps: Some((value, echo)), ..options() };

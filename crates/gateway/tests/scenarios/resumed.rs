@@ -1,4 +1,4 @@
-//! A flow that was open before the gateway started: what tells where its streams are.
+//! A flow that was open before the gateway started, and the packets that tell where its streams are.
 
 use paceline_gateway::{GatewayConfig, Shifts};
 use paceline_wire::{Flags, TcpOptionsRepr};
@@ -29,13 +29,14 @@ fn both_ends_have_to_say_the_same() {
     let data = script.from_server(11_001, 1, Flags::ACK, 500, none(), 1_000);
     script.pass(WAN, data);
     assert!(script.gateway.buffered_bytes() > 0);
-    // What passed before is acknowledged, too.
+    // What passed before is also acknowledged.
     let ack = script.from_client(1, 12_001, Flags::ACK, 500, none(), 0);
     script.pass(RADIO, ack);
     assert_eq!((script.gateway.buffered_bytes(), script.gateway.counters().passed_unacceptable), (0, 0));
 }
 
-/// Somebody who does not see the flow is first: his number would be the stream's.
+/// The first packet comes from somebody who does not see the flow. If it counted, its number would be that of the
+/// stream.
 #[test]
 fn a_packet_of_anybody_tells_nothing() {
     let mut script = resumed();
@@ -51,7 +52,7 @@ fn a_packet_of_anybody_tells_nothing() {
     assert!(script.gateway.buffered_bytes() > 0, "the server's");
 }
 
-/// A reset without an acknowledgement, then numbers of the upper half of the space.
+/// A reset without an acknowledgement, then numbers from all over the sequence space.
 #[test]
 fn a_reset_before_anything_is_known_harms_nothing() {
     let mut script = resumed();
@@ -68,7 +69,7 @@ fn a_reset_before_anything_is_known_harms_nothing() {
     assert_eq!(script.gateway.flows(), 1);
 }
 
-/// Nobody has to send a packet for a flow to be forgotten.
+/// A flow is forgotten although nobody sends a packet.
 #[test]
 fn a_flow_whose_ends_are_gone_is_forgotten() {
     let mut script = resumed();

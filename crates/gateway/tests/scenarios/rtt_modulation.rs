@@ -1,4 +1,4 @@
-//! RTT modulation (Chapter 6): a server that times out early, and one of today.
+//! RTT modulation (Chapter 6), with a server that times out early and with one of today.
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::RttModulationMode;
@@ -9,13 +9,15 @@ use crate::kit::accelerated::run;
 use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, xp_client};
 use crate::kit::sender::SenderConfig;
 
-/// Every 5,000 packets one is lost, and its first repair, which leaves some 67 packets later.
+/// Loses one of every 5,000 packets and its first repair. The repair leaves some 67 packets later, so packets 60 to
+/// 74 after the first are lost.
 fn lost_twice() -> Loss {
     let of = |packet, count| ScriptedLoss { packet, count };
     Loss::Scripted((0..6).flat_map(|n| [of(3_000 + 5_000 * n, 1), of(3_060 + 5_000 * n, 15)]).collect())
 }
 
-/// Sums over three seeds: (goodput in Mbit/s, timeouts, tail-loss probes, Mbit/s in the first two seconds).
+/// Returns (goodput in Mbit/s, timeouts, tail-loss probes, Mbit/s in the first two seconds) of three seeds. The rates
+/// are means, and the others are sums.
 fn download(mode: RttModulationMode, rto_min_ms: u64, tail_loss_probe: bool) -> (f64, u64, u64, f64) {
     let mut config = GatewayConfig::default();
     config.rtt_modulation.mode = mode;
@@ -48,7 +50,7 @@ fn an_early_timeout_is_kept_from_firing() {
         );
     }
     assert!(with.1 < without.1, "{with:?} {without:?}");
-    // Some timeouts cost so little that chance decides: the same but for a hundredth.
+    // Some timeouts cost so little that chance decides. So the goodput may be lower by a hundredth.
     assert!(with.0 >= 0.99 * without.0, "{with:?} {without:?}");
 }
 

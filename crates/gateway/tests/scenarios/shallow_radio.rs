@@ -1,4 +1,4 @@
-//! A radio link with a small buffer: what it drops is no radio loss, and is not repeated without end.
+//! A radio link with a small buffer. What it drops is no radio loss, and is not repeated without end.
 
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_path::{QueueLimit, RateProcess, RateStep};
@@ -10,13 +10,13 @@ use crate::kit::sim::Direct;
 const MBPS: f64 = 20.0;
 const RUN_MS: u64 = 40_000;
 
-/// Packets that the radio link's queue dropped, and the share of the link that payload had.
+/// The number of packets that the radio link's queue dropped, and payload's share of the link.
 struct Outcome {
     dropped: u64,
     share: f64,
 }
 
-/// Four downloads before a buffer of 15 KB. The mean of the rate is about `mbps`.
+/// Runs four downloads before a buffer of 15 KB. The mean of the rate is about `mbps`.
 fn downloads<G: Node>(gateway: G, mbps: f64, rate: RateProcess) -> Outcome {
     let path = Path { queue: QueueLimit::Bytes(15_000), rate, ..Path::new(mbps, 10, 20) };
     let mut sim = world(gateway, &path, 1);
@@ -55,7 +55,8 @@ fn varying(mbps: f64) -> RateProcess {
     RateProcess::Steps(steps.collect())
 }
 
-/// At single rates it is .97 to 1.01 of passing by chance, so the mean of several counts.
+/// At a single rate the share is 0.97 to 1.01 of that without a gateway, by chance. So the mean over several rates
+/// counts.
 #[test]
 fn a_small_buffer_is_found_where_the_link_varies() {
     let (mut shares, mut passing_shares) = (0.0, 0.0);
@@ -81,7 +82,7 @@ fn beside_an_upload_downloads_pass_through() {
         uplink_rate: RateProcess::Constant(Rate::from_mbps(5.0)),
         ..Path::new(MBPS, 10, 20)
     };
-    // What starts when decides who loses what: the mean of some starts counts.
+    // The starts decide which flow loses what, so the mean over several starts counts.
     let starts = [3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41];
     let mut sums = [[0.0; 2]; 2];
     for apart_ms in starts {

@@ -6,13 +6,14 @@ use paceline_gateway::{Gateway, GatewayConfig};
 use crate::kit::scenario::{Flow, FlowSpec, Path, address, at_ms, modern_client, world};
 use crate::kit::sim::Sim;
 
-/// IP rate of the radio link, and its share of payload.
+/// IP rate of the radio link, and payload's share of it.
 const LINK_MBPS: f64 = 8.64;
 const PAYLOAD: f64 = 1_448.0 / 1_500.0;
 
 const MODES: [FlowMode; 2] = [FlowMode::Transparent, FlowMode::Split];
 
-/// Flows of one client to ports 81, 82, ..., with a share each; each is given its start in milliseconds and its bytes.
+/// Returns flows of one client to ports 81, 82, ..., with one of `shares` each. `work` has the start of each flow in
+/// milliseconds and its bytes.
 fn flows(mode: FlowMode, shares: &[ShareConfig], work: &[(u64, Option<u64>)]) -> (Sim<Gateway>, Vec<Flow>) {
     let rules = shares.iter().enumerate().map(|(n, share)| FlowRule {
         matches: FlowMatch { server_port: Some(81 + n as u16), ..FlowMatch::default() },
@@ -41,7 +42,7 @@ fn the_higher_priority_goes_first_and_the_lower_takes_what_is_left() {
 }
 
 fn the_higher_priority_goes_first_and_the_lower_takes_what_is_left_in(mode: FlowMode) {
-    // The first sends for some seconds in the middle.
+    // The first flow sends for some seconds in the middle.
     let (mut sim, flows) = flows(mode, &[share(7), share(0)], &[(5_000, Some(8_000_000)), (0, None)]);
     sim.run_until(at_ms(40_000));
     if mode == FlowMode::Transparent {
@@ -89,7 +90,7 @@ fn a_ceiling_is_kept_and_the_rest_goes_to_others_in(mode: FlowMode) {
     assert!(first + second > 0.95 * LINK_MBPS * PAYLOAD, "{first} {second}");
 }
 
-/// Two clients with links of their own behind a backhaul that is narrower than both.
+/// Two clients with their own links, behind a backhaul that is narrower than both.
 #[test]
 fn subscribers_share_a_backhaul_by_weight_guarantee_and_ceiling() {
     let goodputs = |first: ShareConfig, second: ShareConfig| {

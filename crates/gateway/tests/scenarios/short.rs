@@ -1,4 +1,4 @@
-//! Short objects, alone and beside a download: nobody may notice the gateway.
+//! Short objects, alone and beside a download. Nobody may notice the gateway.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::kit::sim::Direct;
 
 const OBJECTS: u64 = 25;
 
-/// Completion times in ms of objects that start every 1.5 s.
+/// Returns the completion times in ms of objects that start every 1.5 s.
 fn objects<G: Node>(gateway: G, bytes: u64, beside_download: bool) -> Samples {
     let mut sim = world(gateway, &Path::new(20.0, 40, 60), 1);
     if beside_download {
@@ -22,7 +22,7 @@ fn objects<G: Node>(gateway: G, bytes: u64, beside_download: bool) -> Samples {
     let flows: Vec<_> = (0..OBJECTS)
         .map(|i| {
             let spec = FlowSpec::download(modern_client(6 << 20)).bytes(bytes);
-            // Odd distances, so that the objects meet the download in all its phases.
+            // The distances are odd, so that the objects meet the download in all its phases.
             sim.add_flow(&spec.starting(2_000 + i * every + i * i % 97))
         })
         .collect();
@@ -52,7 +52,7 @@ fn completion_is_no_later_than_without() {
     }
 }
 
-/// Adds up what is new to clients.
+/// The sum of the bytes that are new to clients.
 struct Sum(Arc<AtomicU64>);
 
 impl Observer for Sum {
@@ -63,7 +63,7 @@ impl Observer for Sum {
     }
 }
 
-/// The FIN has a position in the stream, but is no payload.
+/// The FIN has a position in the stream, but it is no payload.
 #[test]
 fn payload_is_counted_without_the_fin() {
     let sum = Arc::new(AtomicU64::new(0));

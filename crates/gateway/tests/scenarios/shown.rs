@@ -1,12 +1,12 @@
-//! What the server is shown of the client's acknowledgements, packet by packet: the rules of flow/ack_filter.rs.
+//! The client's acknowledgements as the server sees them, packet by packet. The rules are in flow/ack_filter.rs.
 //!
-//! In each trace (kit/trace.rs has the notation) a round trip to the server takes 40 ms and one to the client 60 ms.
+//! In each trace a round trip to the server takes 40 ms and one to the client 60 ms. kit/trace.rs has the notation.
 
 use paceline_gateway::GatewayConfig;
 
 use crate::kit::trace::{plays, plays_with, plays_without_sack};
 
-/// Segment 5 was lost before the gateway: the server hears all that the client reports until its repair is answered.
+/// Segment 5 was lost before the gateway. The server hears all that the client reports until its repair is answered.
 #[test]
 fn a_gap_before_the_gateway_is_shown() {
     plays(
@@ -25,7 +25,7 @@ fn a_gap_before_the_gateway_is_shown() {
     );
 }
 
-/// Segment 5 was lost behind it.
+/// Segment 5 was lost behind the gateway.
 #[test]
 fn a_hole_behind_the_gateway_is_hidden() {
     plays(
@@ -42,7 +42,7 @@ fn a_hole_behind_the_gateway_is_hidden() {
     );
 }
 
-/// A gap at 5 and, above it, a hole of the radio's at 7: the server hears of both, and its copy of 7 is not needed.
+/// A gap at 5 and above it a radio hole at 7. The server hears of both, and its copy of 7 is not needed.
 #[test]
 fn a_gap_below_a_hole_is_shown_with_it() {
     plays(
@@ -60,8 +60,8 @@ fn a_gap_below_a_hole_is_shown_with_it() {
     );
 }
 
-/// A gap at 5. The client has 7, but its report of that was lost: 7 leaves again. That the copy was needless is told by a D-SACK above the gap
-/// (RFC 2883, Section 4.2). The server has sent no copy and does not hear of it.
+/// A gap at 5. The client has 7, but its report of that was lost, so 7 leaves again. A D-SACK above the gap tells that
+/// the copy was needless (RFC 2883, Section 4.2). The server has sent no copy and does not hear of it.
 #[test]
 fn a_needless_copy_of_the_gateways_own_above_a_gap_is_hidden() {
     plays(
@@ -76,7 +76,7 @@ fn a_needless_copy_of_the_gateways_own_above_a_gap_is_hidden() {
     );
 }
 
-/// A hole of the radio's at 5 and, above it, a gap at 7. Once the client has 7, the hole is hidden again.
+/// A radio hole at 5 and above it a gap at 7. Once the client has 7, the hole is hidden again.
 #[test]
 fn a_gap_above_a_hole_is_shown_with_it() {
     plays(
@@ -98,8 +98,9 @@ fn a_gap_above_a_hole_is_shown_with_it() {
     );
 }
 
-/// The link fades, and the server sends its newest segment again (RFC 8985, Section 7.3). The copy passes, and so does the D-SACK that
-/// tells the server that nothing was lost. A copy of an older one, which is kept here, does not.
+/// The link fades, and the server sends its newest segment again (RFC 8985, Section 7.3). The copy passes, and so does
+/// the D-SACK that tells the server that nothing was lost. A copy of an older segment, which the gateway keeps, does
+/// not.
 #[test]
 fn a_tail_loss_probe_passes_and_is_answered() {
     plays(
@@ -114,7 +115,8 @@ fn a_tail_loss_probe_passes_and_is_answered() {
     );
 }
 
-/// Segment 5 is overtaken by three and comes before the client's answer to them does: for the server nothing has happened.
+/// Three segments overtake segment 5, but it comes before the client's answer to them. For the server nothing has
+/// happened.
 #[test]
 fn what_was_only_overtaken_is_hidden() {
     plays(
@@ -131,7 +133,8 @@ fn what_was_only_overtaken_is_hidden() {
     );
 }
 
-/// It comes after their answer. The server has heard of it and may have sent it again, so it hears the rest, too.
+/// Segment 5 comes after the client's answer. The server has heard of the gap and may have sent 5 again, so it also
+/// hears the rest.
 #[test]
 fn what_was_overtaken_for_longer_is_shown() {
     plays(
@@ -148,7 +151,7 @@ fn what_was_overtaken_for_longer_is_shown() {
     );
 }
 
-/// The radio link loses what was overtaken before: a hole like any other.
+/// The radio link loses a segment that was overtaken before. It is a hole like any other.
 #[test]
 fn what_was_overtaken_and_then_lost_is_repaired_unseen() {
     plays(
@@ -165,7 +168,8 @@ fn what_was_overtaken_and_then_lost_is_repaired_unseen() {
     );
 }
 
-/// The radio link loses the server's repair: it leaves again from here, and the server goes on hearing all, as it would without a gateway.
+/// The radio link loses the server's repair. The gateway sends it again, and the server still hears all, as it would
+/// without a gateway.
 #[test]
 fn a_lost_repair_of_the_servers_is_shown() {
     plays(
@@ -206,7 +210,7 @@ fn a_lost_repair_of_the_gateways_own_is_hidden() {
     );
 }
 
-/// The client has segment 5 by another way. What is shown until then is shown; after that holes are hidden as before.
+/// The client gets segment 5 by another way. Until then the gateway shows the gap. After that it hides holes as before.
 #[test]
 fn a_gap_that_is_never_filled_ends_with_the_clients_acknowledgement() {
     plays(
@@ -226,7 +230,8 @@ fn a_gap_that_is_never_filled_ends_with_the_clients_acknowledgement() {
     );
 }
 
-/// There is no room for what fills the gap, so it passes and is not kept: the server hears of it until the client has it.
+/// There is no room for what fills the gap, so it passes and is not kept. The server hears of it until the client has
+/// it.
 #[test]
 fn a_repair_that_is_not_kept_is_shown() {
     let mut config = GatewayConfig::default();
@@ -249,7 +254,7 @@ fn a_repair_that_is_not_kept_is_shown() {
     );
 }
 
-/// Without SACK the server counts duplicates, and what moves the window is none (RFC 5681, Section 2).
+/// Without SACK the server counts duplicates. An ACK that moves the window is no duplicate (RFC 5681, Section 2).
 #[test]
 fn a_gap_is_shown_without_sack_by_duplicates() {
     plays_without_sack(
@@ -270,7 +275,8 @@ fn a_gap_is_shown_without_sack_by_duplicates() {
     );
 }
 
-/// A server that repairs by the timeout sends all again, in packets that hold what is here as well: only what is missing leaves.
+/// A server that repairs after a timeout sends everything again, in packets that also contain what the gateway keeps.
+/// Only the missing part leaves.
 #[test]
 fn of_a_repair_across_what_is_kept_the_rest_leaves() {
     plays_without_sack(
@@ -286,8 +292,8 @@ fn of_a_repair_across_what_is_kept_the_rest_leaves() {
     );
 }
 
-/// What the client has twice says nothing of what is on its way. Taken for a segment of that, each needless copy asked for another one: over 1.1 Mbit/s
-/// and 7 ms, where nothing was lost, 1,700 left again.
+/// A second copy at the client says nothing of what is on its way. Once each needless copy counted as a segment of
+/// that, and asked for another one. Over 1.1 Mbit/s and 7 ms 1,700 left again, although nothing was lost.
 #[test]
 fn a_duplicate_loses_nothing_that_is_on_its_way() {
     plays(
@@ -301,8 +307,9 @@ fn a_duplicate_loses_nothing_that_is_on_its_way() {
     );
 }
 
-/// Segment 5 was lost before the gateway, where buffers may be short. What the server did not hear of while 16 was repaired it then hears of in steps,
-/// a quarter faster than the client reported it: eight segments in 28 ms. The rest it hears of at once when something is missing again.
+/// Segment 5 was lost before the gateway, where buffers may be short. While 16 is repaired, the server does not hear
+/// of the rest. Then it hears of it in steps, a quarter faster than the client reported it: eight segments in 28 ms.
+/// When something is missing again, it hears of the remainder at once.
 #[test]
 fn what_was_hidden_is_told_in_steps_where_a_server_lost_something() {
     plays(

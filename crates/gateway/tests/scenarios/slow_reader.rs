@@ -23,7 +23,7 @@ fn the_reader_sets_the_pace_and_nothing_is_dropped() {
     }
 }
 
-/// Behind a hole three windows were discarded in each round trip, and left again, for as long as the flow lasted.
+/// Behind a hole, three windows were once discarded in each round trip and sent again, as long as the flow lasted.
 #[test]
 fn what_a_slow_reader_discards_is_not_sent_to_it_again_and_again() {
     let path = Path { loss: lossy(0.0003), ..Path::new(41.0, 20, 217) };

@@ -11,7 +11,7 @@ fn none() -> TcpOptionsRepr {
     TcpOptionsRepr::default()
 }
 
-/// Neither scaling nor SACK nor timestamps.
+/// Options without scaling, SACK and timestamps.
 fn plain(mss: u16) -> TcpOptionsRepr {
     TcpOptionsRepr { mss: Some(mss), ..none() }
 }
@@ -20,12 +20,12 @@ fn config() -> GatewayConfig {
     GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::all_off() }
 }
 
-/// Both ends have been answered.
+/// A flow in which both ends have been answered.
 fn established_with(config: GatewayConfig) -> Script {
     established_over(config, 50)
 }
 
-/// The client answers after so many milliseconds.
+/// The client answers after `client_rtt_ms` milliseconds.
 fn established_over(config: GatewayConfig, client_rtt_ms: u64) -> Script {
     let mut script = Script::new(config);
     let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_400), 0);
@@ -47,7 +47,7 @@ fn flags(packet: &Packet) -> Flags {
     packet.tcp().unwrap().flags()
 }
 
-/// Of what left by `port`.
+/// Returns the packets of `out` that left by `port`.
 fn sent_by(port: PortId, out: Vec<(PortId, Packet)>) -> Vec<Packet> {
     out.into_iter().filter(|(to, _)| *to == port).map(|(_, packet)| packet).collect()
 }
@@ -59,12 +59,13 @@ fn the_server_is_asked_first_and_hears_of_the_client_when_the_client_has_answere
     let syn = script.from_client(0, 0, Flags::SYN, 60_000, options, 0);
     let asked = script.pass(RADIO, syn.clone());
     let seen = asked.tcp().unwrap();
-    // The client's number and clock, the gateway's own options.
+    // The client's number and clock, with the gateway's own options.
     assert_eq!((seen.seq(), seen.mss()), (Seq(CLIENT_ISN), Some(1_400)));
     assert_eq!(seen.timestamps(), Some((777, 0)));
     assert!(seen.sack_permitted() && seen.window_scale().is_some());
     assert_eq!(asked.flow_key(), syn.flow_key());
-    // By itself nothing leaves again: the client may be gone. Sent again by it, ours goes, too.
+    // Nothing leaves again by itself, because the client may be gone. If the client sends it again, the gateway does,
+    // too.
     assert_eq!(script.wait(20_000).len(), 0);
     assert_eq!(sent_by(WAN, script.arrive(RADIO, syn)).len(), 1);
     script.wait(10);
@@ -81,7 +82,8 @@ fn the_server_is_asked_first_and_hears_of_the_client_when_the_client_has_answere
     assert_eq!((script.gateway.split_flows(), script.gateway.counters().flows_split), (1, 1));
 }
 
-/// RFC 3168, Section 6.1.1: neither end is told of an ECN that the gateway's connections do not have, and what comes marked is not echoed.
+/// RFC 3168, Section 6.1.1: the gateway's connections have no ECN, so neither end is offered it. Marks that come are
+/// not echoed.
 #[test]
 fn ecn_is_asked_of_nobody_and_agreed_to_with_nobody() {
     let mut script = Script::new(config());
@@ -156,7 +158,7 @@ fn an_unreachable_server_is_told_to_the_client() {
     let mut script = Script::new(config());
     let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
     let asked = script.pass(RADIO, syn);
-    // About a packet that was never sent (RFC 5927, Section 4.1).
+    // A message about a packet that was never sent (RFC 5927, Section 4.1).
     let mut forged = asked.clone();
     forged.tcp_mut().unwrap().set_seq(Seq(9));
     let message = icmp(&forged, 1, 0);
@@ -172,7 +174,7 @@ fn bytes_are_moved_on_and_acknowledged_here_along_the_way_of_the_others() {
     let mut script = established();
     let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
     let mut bytes = data.to_vec();
-    // DSCP EF, hop limit 9.
+    // DSCP EF and hop limit 9.
     (bytes[1], bytes[8]) = (0xb8, 9);
     bytes[10..12].fill(0);
     let sum = !paceline_wire::checksum::fold(paceline_wire::checksum::sum(&bytes[..20]));
@@ -203,7 +205,7 @@ fn a_super_packet_leaves_as_one() {
     assert_eq!((down.len(), down[0].payload(), down[0].gso_size()), (1, data.payload(), Some(1_300)));
     let next = script.from_server(6_501, 1, Flags::ACK, 500, none(), 1_000);
     let next = sent_by(RADIO, script.arrive(WAN, next));
-    // Each segment has an identification of its own.
+    // Each segment has its own identification.
     let id = |packet: &Packet| u16::from_be_bytes([packet.header()[4], packet.header()[5]]);
     assert_eq!((next[0].gso_size(), id(&next[0])), (None, id(&down[0]).wrapping_add(5)));
 }
@@ -215,7 +217,7 @@ fn a_slow_client_closes_the_servers_window() {
     config.split.receive_window_bytes = 65_535;
     let mut script = established_with(config);
     let (mut sent, mut edge) = (0u32, 60_000u32);
-    // The client never acknowledges; the server sends whatever it may.
+    // The client never acknowledges. The server sends whatever it may.
     for _ in 0..1_000 {
         let len = 1_000.min(edge - sent);
         let data = script.from_server(1 + sent, 1, Flags::ACK, 500, none(), len as usize);
@@ -224,7 +226,7 @@ fn a_slow_client_closes_the_servers_window() {
         out.extend(script.wait(50));
         for packet in sent_by(WAN, out) {
             let tcp = packet.tcp().unwrap();
-            // No scale was agreed on: the server has none.
+            // No scale was agreed on, because the server has none.
             edge = tcp.ack().distance(Seq(SERVER_ISN).add(1)) as u32 + u32::from(tcp.window());
         }
         if edge == sent {
@@ -282,7 +284,7 @@ fn each_half_closes_by_itself_and_the_flow_is_forgotten_with_the_second() {
     let last = script.from_client(2, 502, Flags::ACK, 60_000, none(), 0);
     script.arrive(RADIO, last);
     assert_eq!(script.gateway.flows(), 0);
-    // What comes again is between the ends, which use the same numbers.
+    // What comes again passes between the ends, which use the same numbers.
     let again = script.from_server(501, 2, Flags::ACK | Flags::FIN, 500, none(), 0);
     script.pass_unchanged(WAN, again);
 }
@@ -292,7 +294,7 @@ fn a_smaller_path_mtu_makes_smaller_segments() {
     let mut script = established();
     let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_300);
     let sent = sent_by(RADIO, script.arrive(WAN, data)).remove(0);
-    // About a packet that is not in flight: nobody is to believe that.
+    // A message about a packet that is not in flight. Nobody may believe it.
     let mut forged = sent.clone();
     forged.tcp_mut().unwrap().set_seq(Seq(9));
     let message = icmp(&forged, 4, 700);
@@ -310,8 +312,8 @@ fn a_smaller_path_mtu_makes_smaller_segments() {
     assert_eq!(sizes(&out[0]), (760, None));
 }
 
-/// The least window is one of the server's segments (RFC 9293, Section 3.8.6.2.2). Where shorter ones leave for both ends, and the client is
-/// far away, less was shown, so that it was never offered.
+/// The smallest window is one segment of the server (RFC 9293, Section 3.8.6.2.2). With shorter segments to both ends
+/// and a distant client, the gateway once showed less, so the window was never offered.
 #[test]
 fn a_smaller_path_mtu_on_both_sides_leaves_the_servers_window_open() {
     const SEGMENT: u32 = 1_300;
@@ -347,7 +349,7 @@ fn a_smaller_path_mtu_on_both_sides_leaves_the_servers_window_open() {
     }
 }
 
-/// A routed gateway hears copies of what the kernel does by itself; either side's packets may be too big.
+/// A routed gateway hears copies of what the kernel does by itself. The packets of either side may be too big.
 #[test]
 fn a_smaller_path_mtu_is_overheard() {
     let mut script = established();
@@ -410,7 +412,8 @@ fn ends_that_say_nothing_after_a_restart_are_forgotten() {
     script.pass_unchanged(WAN, data);
 }
 
-/// As a request that cannot be answered, it would leave the server with a connection that nobody shares.
+/// If it were taken for the request, which then cannot be answered, the server would keep a connection that nobody
+/// shares.
 #[test]
 fn a_syn_that_comes_again_with_a_fin_is_not_taken_for_the_request() {
     let mut script = Script::new(config());
@@ -434,7 +437,7 @@ fn when_the_table_is_full_flows_pass() {
     assert_eq!(script.gateway.counters().passed_table_full, 1);
 }
 
-/// A router's message about `packet`: destination unreachable with this code.
+/// A router's message about `packet`: "destination unreachable" with this code.
 fn icmp(packet: &Packet, code: u8, mtu: u16) -> Packet {
     let quoted = packet.to_vec();
     let mut bytes = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 1, 0, 0, 10, 9, 9, 9];

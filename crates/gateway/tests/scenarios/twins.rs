@@ -1,14 +1,14 @@
-//! A gateway that goes from process to process beside one that stays.
+//! A gateway that moves from process to process, beside one that stays.
 
 use paceline_gateway::{Gateway, GatewayConfig, SplitTakenOver, TakenOver};
 use paceline_wire::{Instant, Node, Packet, PortId};
 
-/// Two gateways that are told the same. One goes from process to process, so to speak, whenever its turn comes.
+/// Two gateways that get the same input. One moves from process to process, so to speak, whenever its turn comes.
 pub struct Twins {
     pub config: GatewayConfig,
     pub stays: Gateway,
     pub moves: Gateway,
-    /// Events between two moves by itself.
+    /// Number of events between two moves that it makes by itself.
     every: u32,
     events: u32,
     pub moved: u32,
@@ -20,7 +20,7 @@ impl Twins {
         Twins { config, stays, moves, every, events: 0, moved: 0 }
     }
 
-    /// One of the two goes to another process.
+    /// Moves one of the two to another process.
     pub fn move_now(&mut self) {
         let written = rmp_serde::to_vec_named(&self.moves.state()).unwrap();
         let read: TakenOver = rmp_serde::from_slice(&written).unwrap();

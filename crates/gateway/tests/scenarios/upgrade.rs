@@ -1,4 +1,4 @@
-//! A gateway that is written down and read again, amid flows, behaves to the bit as one that was not.
+//! A gateway that is written down and read again amid flows. To the bit, it behaves as one that was not.
 
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::split::SenderConfig;
@@ -27,7 +27,7 @@ fn check_alike(sim: &Sim<Twins>) {
     sim.checker.assert_clean();
 }
 
-/// Flows of two clients, small and large windows, down and up, beginning and ending.
+/// Adds flows of two clients with small and large windows. They go down and up, begin and end.
 fn add_flows<N: Node>(sim: &mut Sim<N>, path: &Path) {
     let other = sim.add_radio(path.radio_down(), path.radio_up());
     sim.add_client(address(path.ipv6, 1, 2), other);
@@ -45,7 +45,7 @@ fn add_flows<N: Node>(sim: &mut Sim<N>, path: &Path) {
     }
 }
 
-/// What split flows send with; none: they are transparent.
+/// What split flows send with. With none, the flows are transparent.
 fn sender() -> impl Strategy<Value = Option<SenderConfig>> {
     let names = (
         prop::sample::select(CongestionName::ALL),
@@ -67,7 +67,7 @@ fn sender() -> impl Strategy<Value = Option<SenderConfig>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
-    /// Over a link that loses packets.
+    /// The test runs over a link that loses packets.
     #[test]
     fn a_moved_gateway_goes_on_as_if_it_had_stayed(
         seed: u64,
@@ -105,7 +105,7 @@ fn nothing_is_lost_where_the_client_is_told_to_wait() {
     check_alike(&sim);
 }
 
-/// A packet that is sent again, before what waits, tells of no later byte of the client's than what waits does.
+/// A packet that is sent again goes before waiting ones. It acknowledges no later byte of the client than they do.
 #[test]
 fn acknowledgements_of_uploads_keep_their_order() {
     for mbps in [2.0, 5.0, 12.0] {

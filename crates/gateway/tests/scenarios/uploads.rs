@@ -1,4 +1,4 @@
-//! An upload through a slow uplink: the client's modem has a deep buffer before the gateway.
+//! An upload through a slow uplink. The client's modem has a deep buffer before the gateway.
 
 use paceline_gateway::config::{QueueBoundConfig, QueueBoundMode};
 use paceline_gateway::{Gateway, GatewayConfig};
@@ -15,7 +15,8 @@ fn unbounded() -> GatewayConfig {
     GatewayConfig { queue_bound, ..GatewayConfig::default() }
 }
 
-/// A bulk upload, and what it came to. The checker says whether a window edge moved back, or was beyond the server's own.
+/// Runs a bulk upload and returns its report. The checker says whether a window edge moved back or went beyond the
+/// server's own.
 fn upload(config: GatewayConfig, mbps: f64, client: EndpointConfig, sends: Workload) -> Report {
     let (sim, flow) = simulate(config, mbps, client, sends);
     sim.upload(flow)
@@ -50,7 +51,7 @@ fn the_modems_buffer_stays_short_at_the_same_throughput() {
         let before = upload(unbounded(), mbps, client(), Workload::Endless);
         let after = upload(GatewayConfig::default(), mbps, client(), Workload::Endless);
         let rtt = |report: &Report| report.srtt.unwrap();
-        // 80 ms of propagation, a packet's own time and that of the ACK that waits for the next one.
+        // 80 ms of propagation, the time of a packet, and that of the ACK that waits for the next one.
         let packets = Rate::from_mbps(mbps).time_for(4 * 1_500);
         assert!(rtt(&after) <= Duration::from_millis(90) + packets, "{mbps}: {:?}", rtt(&after));
         assert!(rtt(&before) > rtt(&after) * 2, "{mbps}: {:?} before", rtt(&before));
@@ -72,7 +73,7 @@ fn what_is_kept_of_an_upload_is_charged_and_without_memory_it_is_left_alone() {
     assert_eq!(full, before);
 }
 
-/// Nothing tells what answers what: such a client is left alone.
+/// Without timestamps nothing tells what answers what. Such a client is left alone.
 #[test]
 fn without_timestamps_nothing_changes() {
     let client = || EndpointConfig { timestamps: false, ..modern_client(1_000_000) };

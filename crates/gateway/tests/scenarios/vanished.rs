@@ -1,4 +1,4 @@
-//! A client's connection that is gone, and what that is to its other flows.
+//! A client's connection that is gone, and its effect on the client's other flows.
 
 use paceline_gateway::FlowStage;
 use paceline_gateway::config::{RetransmissionMode, ScheduleMode};
@@ -9,13 +9,13 @@ use crate::kit::connection::State;
 use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 use crate::kit::script::Script;
 
-/// What was on its way is not on the link for ever: after a timeout the others have all of it.
+/// What was on its way is not on the link for ever. After a timeout the other flows have all of the link.
 #[test]
 fn what_nobody_answers_keeps_no_room() {
     others_go_on(GatewayConfig::default());
 }
 
-/// Nor where the server repairs, and no timer of the gateway's sends anything.
+/// The same holds if the server repairs, and no timer of the gateway sends anything.
 #[test]
 fn what_nobody_answers_keeps_no_room_where_the_server_repairs() {
     for schedule in [ScheduleMode::ReceptionRate, ScheduleMode::OnArrival] {
@@ -45,8 +45,9 @@ fn others_go_on(config: GatewayConfig) {
     }
 }
 
-/// Linux ends a connection whose peer has sent a FIN by a RST with the number of that FIN, too (`tcp_reset_check`): a client that has closed
-/// answers data which left the server before the FIN got there with what that acknowledges.
+/// If its peer has sent a FIN, Linux also accepts a RST with the number of that FIN (`tcp_reset_check`). A client that
+/// has closed may get data that left the server before the FIN came. It answers with the number that the data
+/// acknowledges.
 #[test]
 fn a_reset_with_the_number_of_the_fin_ends_the_flow() {
     let key = FlowKey::new(([10, 0, 0, 2], 1_000).into(), ([192, 0, 2, 1], 80).into());
@@ -73,7 +74,7 @@ fn a_reset_with_the_number_of_the_fin_ends_the_flow() {
     assert_eq!(give(RADIO, 26, 0, Flags::RST, 0), Some(FlowStage::Reset));
 }
 
-/// What was no longer counted is, as soon as the client is heard.
+/// What was no longer counted counts again as soon as the client is heard.
 #[test]
 fn what_is_answered_late_counts_again() {
     let mut config = GatewayConfig::default();

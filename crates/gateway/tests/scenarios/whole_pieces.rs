@@ -1,4 +1,5 @@
-//! What came as super-packets leaves as super-packets, however many flows of a client take turns: packets cost more than bytes.
+//! What came as super-packets leaves as super-packets, however many flows of a client take turns. Packets cost more
+//! than bytes.
 
 use paceline_gateway::config::FlowMode;
 use paceline_gateway::{Gateway, GatewayConfig};
@@ -8,7 +9,7 @@ use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 use crate::kit::sender::SenderConfig;
 use crate::kit::sim::{RADIO, WAN};
 
-/// A gateway whose packets of data towards the clients are counted.
+/// A gateway that counts the packets of data towards the clients.
 struct Counted {
     gateway: Gateway,
     came: (u64, u64),
@@ -46,11 +47,12 @@ impl Node for Counted {
     }
 }
 
-/// Mean payload of a packet from the servers and to the client of eight flows, in the last two of four seconds.
+/// Returns the mean payload of a packet from the servers, and of one to the client. There are eight flows, and the
+/// last two of four seconds count.
 fn mean_payloads(mode: FlowMode) -> (u64, u64) {
     let gateway = Gateway::new(GatewayConfig { mode, ..GatewayConfig::default() });
     let counted = Counted { gateway, came: (0, 0), left: (0, 0), since: at_ms(2_000) };
-    // A millisecond of the link is 25,000 bytes.
+    // In a millisecond the link carries 25,000 bytes.
     let mut sim = world(counted, &Path::new(200.0, 2, 10), 1);
     let mut spec = FlowSpec::download(modern_client(4 << 20));
     spec.server.sender = SenderConfig { gso_segments: 20, ..SenderConfig::default() };
@@ -69,7 +71,7 @@ fn super_packets_stay_whole_where_flows_take_turns() {
     }
 }
 
-/// One flow over a short path, in Mbit/s.
+/// Returns the goodput of one flow over a short path, in Mbit/s.
 fn over_a_short_path(mode: FlowMode) -> f64 {
     let path = Path { radio_rtt: Duration::from_micros(300), ..Path::new(50.0, 2, 0) };
     let mut sim = world(Gateway::new(GatewayConfig { mode, ..GatewayConfig::default() }), &path, 1);

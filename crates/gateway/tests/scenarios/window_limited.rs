@@ -1,4 +1,4 @@
-//! 7.2 Mbit/s, 100 ms, a client with 17 KB and no window scaling (Chapters 3 and 4).
+//! 7.2 Mbit/s, 100 ms, and a client with 17 KB and no window scaling (Chapters 3 and 4).
 
 use paceline_gateway::GatewayConfig;
 use paceline_wire::Duration;
@@ -41,7 +41,7 @@ fn it_does_not_depend_on_the_client_s_habits() {
         let report = sim.download(flow);
         let case =
             format!("sack {sack}, timestamps {timestamps}, {segments_per_ack} per ACK, {delayed_ack_ms} ms");
-        // From the sixth second on: how long the server takes to get there depends on how many ACKs it is sent.
+        // Counts from the sixth second on, because the server's start depends on the number of ACKs that it gets.
         let payload = if timestamps { 1448.0 } else { 1460.0 };
         let of_link = share(sim.goodput_between(flow, at_ms(5_000), at_ms(30_000)), 7.2, payload, 1500.0);
         assert!(of_link >= 0.97, "{case}: {of_link} {report:?}");

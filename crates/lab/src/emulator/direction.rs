@@ -1,4 +1,4 @@
-//! One direction of an emulated link: the model, what goes around it, and statistics.
+//! One direction of an emulated link: the model, the packets that bypass it, and statistics.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub(super) struct Direction {
     shape: Shape,
     link: Link,
     start: Instant,
-    /// Of the link, for what goes around it.
+    /// The link's propagation delay, for packets that bypass it.
     delay: Delay,
     spared: VecDeque<(Instant, Packet)>,
     statistics: Statistics,
@@ -29,7 +29,7 @@ pub(super) struct Shape {
     pub(super) spare: bool,
 }
 
-/// How a packet came out of the link.
+/// Times of a packet that came out of the link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exit {
     pub(super) at: Instant,
@@ -39,7 +39,7 @@ pub(super) struct Exit {
 
 #[derive(Debug)]
 struct Statistics {
-    /// The link's counters when the measurement began.
+    /// The link's counters at the start of the measurement.
     base: LinkCounters,
     queue_delay: Quantiles,
     delivered_bytes: Series,
@@ -95,7 +95,7 @@ impl Direction {
         self.link.next_event().into_iter().chain(spared).min()
     }
 
-    /// Gives `sink` every packet that has come out until `now`; those that went around the link without an [`Exit`].
+    /// Gives `sink` every packet that has come out until `now`. Packets that bypassed the link have no [`Exit`].
     pub(super) fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Option<Exit>, Packet)) {
         let Direction { link, statistics, spared, .. } = self;
         link.advance(now, &mut |delivered| {
@@ -157,7 +157,7 @@ impl Statistics {
     }
 }
 
-/// What finds addresses for IP: ARP and all else that is not IP, and ICMPv6 types 133 to 137 (RFC 4861).
+/// True for address resolution: ARP and everything else that is not IP, and ICMPv6 types 133 to 137 (RFC 4861).
 fn is_spared(packet: &Packet) -> bool {
     match packet.opaque_reason() {
         Some(OpaqueReason::NotIp) => true,
@@ -170,5 +170,5 @@ fn is_spared(packet: &Packet) -> bool {
     }
 }
 
-/// Our choice: far more than the hosts of a lab ask for within one delay.
+/// Our choice: far more requests than a lab's hosts make within one delay.
 const SPARED_MAX: usize = 1024;

@@ -1,4 +1,4 @@
-//! What the emulated link delivered to each flow.
+//! Deliveries of the emulated link to each flow.
 
 use std::collections::HashMap;
 
@@ -15,15 +15,15 @@ pub struct FlowDelivery {
     pub packets: u64,
     /// Payload bytes.
     pub bytes: u64,
-    /// When the first came out, since the start.
+    /// Time from the start to the first packet's exit.
     pub first: Duration,
-    /// When the last came out, since the start.
+    /// Time from the start to the last packet's exit.
     pub last: Duration,
-    /// Payload bytes over time; ends early when the flows together need more memory than there is.
+    /// Payload bytes over time. Ends early when all flows together exceed their memory.
     pub series: Series,
 }
 
-/// Numbers flows and counts what they get.
+/// Numbers flows and counts their deliveries.
 #[derive(Debug)]
 pub(super) struct Flows {
     start: Instant,
@@ -38,7 +38,7 @@ impl Flows {
         Flows { start, numbers: HashMap::new(), deliveries: Vec::new(), bins: 0, not_tracked: 0 }
     }
 
-    /// The number of a flow's direction; `None` when there are too many.
+    /// Returns the number of a flow's direction. `None` if there are too many flows.
     pub(super) fn number(&mut self, key: FlowKey) -> Option<u32> {
         if let Some(number) = self.numbers.get(&key) {
             return Some(*number);
@@ -74,20 +74,20 @@ impl Flows {
         }
     }
 
-    /// The flows that got anything.
+    /// Returns the flows that received payload.
     pub(super) fn report(&self) -> Vec<FlowDelivery> {
         self.deliveries.iter().filter(|flow| flow.packets > 0).cloned().collect()
     }
 
-    /// Packets of flows for which there was no room.
+    /// Returns the number of packets of flows that were not counted.
     pub(super) fn not_tracked(&self) -> u64 {
         self.not_tracked
     }
 }
 
-/// Our choice: the short objects of a long run; some 5 MB.
+/// Our choice: enough for the short objects of a long run, in some 5 MB.
 const FLOWS_MAX: usize = 32_768;
-/// Of all flows together, 16 MB. One flow may exceed it by an hour's worth.
+/// Bins of all flows together, 16 MB. One flow may exceed it by one hour of bins.
 const BINS_MAX: usize = 4 << 20;
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! The queueing delay of the path: what a packet waited in the gateway and in front of the radio link together.
+//! The queueing delay of the path: the time that a packet waited in the gateway and before the radio link together.
 //!
-//! A segment is recognised by its flow and its place in the stream. Its delay runs from when it last left the wired link until
-//! the radio link began to send the copy that arrived first. So a segment that the gateway repaired counts with all the time
-//! that the repair took, while one that the server sent again starts anew: a comparison never favours the gateway.
+//! A segment is recognised by its flow and its position in the stream. Its delay begins when it last left the wired
+//! link. It ends when the radio link begins to send the copy that arrives first. So the delay of a segment that the
+//! gateway repaired includes the repair. A segment that the server retransmitted starts anew. A comparison therefore
+//! never favours the gateway.
 //!
-//! Whoever splits a flow cuts the stream anew, a proxy of kernel sockets with sequence numbers of its own towards the client: the first
-//! byte of a segment counts, with the segment that brought it.
+//! A gateway that splits a flow cuts the stream differently. A proxy of kernel sockets also has its own sequence
+//! numbers towards the client. So only the first byte of a segment counts, with the segment that brought it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -14,26 +15,26 @@ use paceline_wire::{Duration, Instant, Seq};
 
 use super::series::Series;
 
-/// Queueing delays of the path, per delivered segment.
+/// Queueing delays of the path for each delivered segment.
 #[derive(Clone, Debug)]
 pub struct PathDelay {
     /// The delays.
     pub delays: Quantiles,
-    /// The longest in microseconds, by the time at which the radio link began to send.
+    /// The longest delay in microseconds, by the time at which the radio link began to send.
     pub delay_max_us: Series,
-    /// Delivered segments that did not come out of the wired link as such, or too long ago.
+    /// Delivered segments that did not come out of the wired link with these bytes, or did so too long ago.
     pub unmatched: u64,
-    /// Copies of segments that had been delivered before.
+    /// Copies of segments that were already delivered.
     pub copies: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Probe {
-    /// Initial sequence numbers at both links.
+    /// Initial sequence numbers at both links, by flow.
     begins: HashMap<u32, [Option<Seq>; 2]>,
-    /// By flow and place in the stream.
+    /// Exits from the wired link, by flow and position in the stream.
     exits: BTreeMap<(u32, u32), WiredExit>,
-    /// In order of time, for forgetting.
+    /// Keys in order of time, for removing the oldest.
     order: VecDeque<((u32, u32), Instant)>,
     delays: Quantiles,
     delay_max_us: Series,
@@ -61,13 +62,13 @@ impl Probe {
         }
     }
 
-    /// The packet with the initial sequence number came out of one of the links.
+    /// Notes the initial sequence number of a packet that came out of one of the links.
     pub(super) fn began(&mut self, flow: u32, radio: bool, seq: Seq) {
-        // A port that is used again begins anew.
+        // A reused port begins a new stream.
         self.begins.entry(flow).or_default()[usize::from(radio)] = Some(seq);
     }
 
-    /// Where the stream begins at the wired and at the radio link.
+    /// Returns the sequence numbers at which the stream begins at the wired and at the radio link.
     fn begins(&self, flow: u32) -> [Seq; 2] {
         match self.begins.get(&flow) {
             Some(&[Some(wired), Some(radio)]) => [wired, radio],
@@ -76,7 +77,7 @@ impl Probe {
         }
     }
 
-    /// `len` payload bytes from `seq` on left the wired link, to be cut into segments of `gso_size`.
+    /// Notes that `len` payload bytes from `seq` on left the wired link, in segments of `gso_size`.
     pub(super) fn left_wired_link(
         &mut self,
         flow: u32,
@@ -98,7 +99,8 @@ impl Probe {
         }
     }
 
-    /// The segment at `seq`, which entered the radio link at `entered` and then waited for `queue_delay`, was delivered.
+    /// Notes that the segment at `seq` was delivered. It entered the radio link at `entered`, and then waited for
+    /// `queue_delay`.
     pub(super) fn left_radio_link(&mut self, flow: u32, seq: Seq, entered: Instant, queue_delay: Duration) {
         let [_, radio] = self.begins(flow);
         let place = seq.0.wrapping_sub(radio.0);
@@ -128,14 +130,14 @@ impl Probe {
 
     fn forget_oldest(&mut self) {
         let Some((key, at)) = self.order.pop_front() else { return };
-        // A later retransmission has an entry of its own.
+        // A later retransmission has its own entry.
         if self.exits.get(&key).is_some_and(|exit| exit.at == at) {
             self.exits.remove(&key);
         }
     }
 }
 
-/// Our choice: 64 s of full-sized packets at 50 Mbit/s; some 20 MB.
+/// Our choice: 64 s of full-sized packets at 50 Mbit/s, in some 20 MB.
 const SEGMENTS_MAX: usize = 262_144;
 
 #[cfg(test)]
@@ -160,7 +162,7 @@ mod tests {
         probe.left_radio_link(1, Seq(1000), ms(35), Duration::ZERO);
         probe.left_radio_link(2, Seq(999), ms(35), Duration::ZERO);
         let report = probe.report();
-        // The second byte of a segment that has arrived was cut off and sent again.
+        // The second byte of a delivered segment was cut off and sent again.
         assert_eq!((report.copies, report.unmatched, report.delays.count()), (2, 1, 1));
     }
 
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn a_stream_with_other_numbers_and_cuts_is_recognised() {
         let mut probe = Probe::new(Instant::ZERO);
-        // The proxy has answered the client before the server answered it.
+        // The proxy answered the client before the server answered the proxy.
         probe.began(1, true, Seq(u32::MAX));
         probe.began(1, false, Seq(5_000));
         probe.left_wired_link(1, Seq(5_001), 2_000, Some(1_000), ms(10));

@@ -1,4 +1,4 @@
-//! What an emulator has measured.
+//! Measurements of an emulator.
 
 use paceline_linux::Quantiles;
 use paceline_wire::Duration;
@@ -10,15 +10,15 @@ use super::series::Series;
 /// All measurements of an emulator since its start.
 #[derive(Clone, Debug)]
 pub struct EmulatorReport {
-    /// From the start to the report.
+    /// Time from the start to the report.
     pub duration: Duration,
     /// Downlink and uplink of each link.
     pub directions: Vec<DirectionReport>,
-    /// The delay from one link to another, if it was to be measured.
+    /// The delay from one link to another, if it was measured.
     pub path_delay: Option<PathDelay>,
-    /// What each flow got, in order of appearance.
+    /// Deliveries to each flow, in order of appearance.
     pub flows: Vec<FlowDelivery>,
-    /// Packets of flows that there was no room to count.
+    /// Packets of flows that were not counted for lack of room.
     pub flows_not_tracked: u64,
 }
 
@@ -27,7 +27,7 @@ pub struct EmulatorReport {
 pub struct DirectionReport {
     /// The link's name and `_down` or `_up`.
     pub name: String,
-    /// Packets handed to the link, super-packets split if the link splits them.
+    /// Packets handed to the link. If the link splits super-packets, the count is after the split.
     pub sent_packets: u64,
     /// Their IP bytes.
     pub sent_bytes: u64,
@@ -35,17 +35,17 @@ pub struct DirectionReport {
     pub delivered_packets: u64,
     /// Their IP bytes.
     pub delivered_bytes: u64,
-    /// What left the bottleneck, IP bytes and framing, lost packets included.
+    /// IP bytes and framing that left the bottleneck, lost packets included.
     pub charged_bytes: u64,
-    /// What the bottleneck could have carried; `None` without a limit.
+    /// Bytes that the bottleneck could have carried. `None` without a limit.
     pub capacity_bytes: Option<u64>,
     /// Packets that found the queue full.
     pub dropped_by_queue: u64,
     /// Packets dropped by queue management before the queue was full.
     pub dropped_by_aqm: u64,
-    /// Packets that exceeded what the policer allows.
+    /// Packets beyond the policer's rate.
     pub dropped_by_policer: u64,
-    /// Packets marked by queue management, which go on.
+    /// Packets marked by queue management and delivered.
     pub marked: u64,
     /// Packets lost at random or by script.
     pub dropped_by_loss: u64,
@@ -55,26 +55,26 @@ pub struct DirectionReport {
     pub duplicated: u64,
     /// Packets that others overtook.
     pub reordered: u64,
-    /// Packets that went around queue and losses: ARP and neighbour discovery.
+    /// Packets that bypassed queue and losses: ARP and neighbour discovery.
     pub spared: u64,
-    /// The most IP bytes that ever waited, also before the start.
+    /// The largest number of IP bytes that waited, also before the start.
     pub queued_bytes_max: u64,
-    /// Waiting in the queue, per delivered packet.
+    /// Queueing delay of each delivered packet.
     pub queue_delay: Quantiles,
-    /// IP bytes that came out.
+    /// Delivered IP bytes over time.
     pub delivered_series: Series,
-    /// The longest wait in microseconds among the packets that came out.
+    /// The longest queueing delay in microseconds among delivered packets, over time.
     pub queue_delay_max_us: Series,
 }
 
 impl DirectionReport {
-    /// The share of the capacity that was used; `None` without a limit.
+    /// Returns the used share of the capacity. `None` without a limit.
     pub fn utilization(&self) -> Option<f64> {
         let capacity = self.capacity_bytes?;
         Some(if capacity == 0 { 0.0 } else { self.charged_bytes as f64 / capacity as f64 })
     }
 
-    /// Packets that were handed to the link and will never come out.
+    /// Returns the number of packets that were handed to the link and never come out.
     pub fn drops(&self) -> u64 {
         self.dropped_by_queue
             + self.dropped_by_aqm

@@ -1,8 +1,8 @@
-//! A value for each 10 ms.
+//! A time series with a value for each 10 ms.
 
 use paceline_wire::{Duration, Instant};
 
-/// Values per bin of 10 ms, from the first one that is not zero. Bounded: what comes after an hour is left out.
+/// Values in bins of 10 ms, from the first value on. It has at most one hour: later values are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     start: Instant,
@@ -14,22 +14,22 @@ impl Series {
     /// The width of a bin.
     pub const BIN: Duration = Duration::from_millis(10);
 
-    /// Nothing yet; bins count from `start`.
+    /// Returns an empty series. Bins count from `start`.
     pub fn new(start: Instant) -> Self {
         Series { start, first: 0, values: Vec::new() }
     }
 
-    /// The bin of the first value: it covers `first() * BIN` to `(first() + 1) * BIN` after the start.
+    /// Index of the first value's bin, which covers `first() * BIN` to `(first() + 1) * BIN` after the start.
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// The values from the first bin on.
+    /// Returns the values from the first bin on.
     pub fn values(&self) -> &[u32] {
         &self.values
     }
 
-    /// Adds to the bin of `at`; returns how many bins that made.
+    /// Adds to the bin of `at`. Returns the number of new bins.
     pub fn add(&mut self, at: Instant, value: u32) -> usize {
         let before = self.values.len();
         if let Some(bin) = self.bin(at) {
@@ -45,7 +45,7 @@ impl Series {
         }
     }
 
-    /// The bin of `at`, which must not be before that of the first value.
+    /// Returns the bin of `at`. `None` if it is before the first bin, or more than an hour after it.
     fn bin(&mut self, at: Instant) -> Option<&mut u32> {
         let index = (at.saturating_since(self.start).as_nanos() / Self::BIN.as_nanos()) as usize;
         if self.values.is_empty() {

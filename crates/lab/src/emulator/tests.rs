@@ -6,7 +6,7 @@ use paceline_wire::{Buffer, Checksum, Duration, FlowKey, Payload, Rate, TcpRepr}
 
 use super::*;
 
-/// A TCP segment with `len` bytes; a super-packet when there is a `gso_size`.
+/// Returns a TCP segment with `len` bytes. With a `gso_size` it is a super-packet.
 fn tcp_packet(len: usize, gso_size: Option<u16>) -> Packet {
     let key = FlowKey::new(SocketAddr::from(([10, 0, 0, 1], 80)), SocketAddr::from(([10, 0, 1, 1], 4000)));
     let mut packet = Packet::build_tcp(key, &TcpRepr::default(), Payload::from(vec![7; len]));
@@ -44,7 +44,7 @@ fn slow() -> LinkConfig<RateProcess> {
     }
 }
 
-/// Runs the emulator as the event loop does; returns what came out and when.
+/// Runs the emulator as the event loop does. Returns the packets that came out, with their times.
 fn run(emulator: &mut Emulator) -> Vec<(Instant, PortId, Packet)> {
     let mut out = Vec::new();
     while let Some(due) = emulator.poll_timeout() {

@@ -12,14 +12,14 @@ use super::socket::clamp_window;
 use super::tcp_info::TcpSample;
 use super::traffic::SocketOptions;
 
-/// What a turn of work came to.
+/// Result of a turn of work.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// There is more to do at once.
+    /// There is more work at once.
     Again,
-    /// Until the socket is ready.
+    /// Wait until the socket is ready.
     Wait,
-    /// Until this time.
+    /// Wait until this time.
     WaitUntil(Instant),
     /// The peer has closed and everything is sent.
     Finished,
@@ -33,18 +33,18 @@ pub(super) struct Connection {
     pub(super) socket: Socket,
     pub(super) ready: Ready,
     pub(super) role: Role,
-    /// Waits for its turn.
+    /// The connection is in the queue of ready ones.
     pub(super) queued: bool,
-    /// When a timer wakes it.
+    /// Time at which a timer wakes the connection.
     pub(super) wake: Option<Instant>,
 }
 
-/// What the poller last said; kept until the socket says otherwise, since readiness is reported once.
+/// The poller's last report. It is kept until the socket contradicts it, because readiness is reported once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ready {
     pub(super) readable: bool,
     pub(super) writable: bool,
-    /// The peer has closed its side or the connection broke: a short read is then not the last.
+    /// The peer has closed its side, or the connection broke. Then more reads follow a short one.
     pub(super) hung_up: bool,
 }
 
@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Looks at the socket if this end sends.
+    /// Samples the socket's TCP state if this end sends.
     pub(super) fn sample(&mut self, at: Instant) {
         if let Role::Sender(sender) = &mut self.role {
             sender.samples.extend(TcpSample::take(&self.socket, at));
@@ -85,7 +85,7 @@ pub(super) struct Sender {
     closed: bool,
 }
 
-/// When a sender has sent enough.
+/// When a sender stops.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
     Bytes(u64),
@@ -97,7 +97,7 @@ impl Sender {
         Sender { source, sent_bytes: 0, samples: Vec::new(), limit, closed: false }
     }
 
-    /// Everything was handed to the kernel.
+    /// True if all data was handed to the kernel.
     pub(super) fn is_complete(&self) -> bool {
         self.closed
     }
@@ -150,7 +150,7 @@ impl Sender {
     }
 }
 
-/// Nothing but the end of the stream is expected from a receiver.
+/// Waits for the end of the stream, the only thing that a sender expects from the receiver.
 fn await_end(socket: &Socket, ready: &mut Ready, scratch: &mut [u8]) -> Turn {
     if !ready.readable {
         return Turn::Wait;
@@ -170,11 +170,11 @@ fn await_end(socket: &Socket, ready: &mut Ready, scratch: &mut [u8]) -> Turn {
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) received_bytes: u64,
-    /// Of received bytes, one for each sample interval from the start of the run.
+    /// Received bytes in each sample interval from the start of the run.
     pub(super) bins: Vec<u64>,
     pub(super) first_byte: Option<Instant>,
     pub(super) last_byte: Option<Instant>,
-    /// The longest time between two reads that brought data, and when it began.
+    /// The longest time between two reads with data, and when it began.
     pub(super) longest_gap: Option<(Instant, Duration)>,
     digest: StreamDigest,
     pace: ReadPace,
@@ -221,9 +221,10 @@ impl Receiver {
             Ok(0) => Turn::Finished,
             Ok(bytes) => {
                 self.account(now, &scratch[..bytes]);
-                // Refused only on a connection that is going away.
+                // This fails only on a connection that is closing.
                 let _ = clamp_window(socket, &self.options);
-                // A short read emptied the socket, and more data will be reported; the end of the stream may be known already.
+                // A short read emptied the socket, and new data will be reported. The end of the stream may already
+                // have been reported.
                 ready.readable = bytes == wanted || ready.hung_up;
                 if ready.readable { Turn::Again } else { Turn::Wait }
             }
@@ -264,5 +265,5 @@ fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Three hours of bins of 100 ms; later bytes count in the last one.
+/// Three hours of bins of 100 ms. Later bytes count in the last bin.
 const BINS_MAX: usize = 108_000;

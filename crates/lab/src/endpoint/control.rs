@@ -1,4 +1,4 @@
-//! What a run shares with whoever watches it.
+//! State that a run shares with its observers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,22 +10,22 @@ pub struct Control {
 }
 
 impl Control {
-    /// Nothing received, not cancelled.
+    /// Nothing received, and not cancelled.
     pub const fn new() -> Self {
         Control { cancelled: AtomicBool::new(false), received_bytes: AtomicU64::new(0) }
     }
 
-    /// Ends the run within a tenth of a second; what is unfinished is reported so.
+    /// Ends the run within a tenth of a second. Reports show which transfers are unfinished.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`Control::cancel`] was called.
+    /// True if [`Control::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// TCP payload that receiving applications have read so far, of all transfers.
+    /// Returns the TCP payload that receiving applications of all transfers have read so far.
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes.load(Ordering::Relaxed)
     }

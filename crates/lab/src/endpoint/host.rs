@@ -1,4 +1,4 @@
-//! One host of a run: all its connections, on one thread inside its namespace.
+//! One host of a run: all its connections on one thread inside its namespace.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -18,16 +18,16 @@ use super::read_pace::ReadPace;
 use super::socket;
 use super::traffic::{Amount, Direction, Start, Traffic};
 
-/// What both hosts of a run share.
+/// State that both hosts of a run share.
 pub(super) struct Shared<'a> {
     pub(super) traffic: &'a Traffic,
     pub(super) control: &'a Control,
     pub(super) start: Instant,
-    /// The client's host has no transfer left.
+    /// The client's host has no more transfers.
     pub(super) client_done: AtomicBool,
 }
 
-/// Which host.
+/// Role of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Server,
@@ -37,7 +37,7 @@ pub(super) enum Side {
 /// One end of a transfer, after the run.
 #[derive(Debug, Default)]
 pub(super) struct End {
-    /// The client's connect call, which sends the first SYN; at the server when the connection was accepted.
+    /// At the client: time of the connect call, which sends the first SYN. At the server: time of the accept.
     pub(super) began: Option<Instant>,
     pub(super) ended: Option<Instant>,
     pub(super) role: Option<Role>,
@@ -77,7 +77,7 @@ enum Timer {
 }
 
 impl<'a> Host<'a> {
-    /// In the namespace of the host. `listeners` are a server's, one for each transfer.
+    /// Must be called in the namespace of the host. `listeners` has a server's listeners, one for each transfer.
     pub(super) fn new(
         shared: &'a Shared<'a>,
         side: Side,
@@ -113,7 +113,7 @@ impl<'a> Host<'a> {
         Ok(host)
     }
 
-    /// Until every transfer has ended, patience is over or the run is cancelled.
+    /// Runs until every transfer has ended, patience is over, or the run is cancelled.
     pub(super) fn run(mut self) -> Result<HostReport, SystemError> {
         let mut grace_end = Instant::ZERO + Duration::MAX;
         let patience_end = self.shared.start + self.shared.traffic.patience;
@@ -194,7 +194,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// One turn for each connection that can do something.
+    /// Gives each ready connection one turn.
     fn work(&mut self, now: Instant) {
         for _ in 0..self.ready.len() {
             let Some(index) = self.ready.pop_front() else { break };
@@ -213,7 +213,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// At most one timer for each connection is pending.
+    /// Sets a timer, unless the connection already has one.
     fn wake_at(&mut self, index: usize, at: Instant) {
         if let Some(connection) = &mut self.connections[index]
             && connection.wake.is_none()
@@ -225,7 +225,7 @@ impl<'a> Host<'a> {
 
     fn connect(&mut self, index: usize, now: Instant) {
         let transfer = &self.shared.traffic.transfers[index];
-        // As close to the SYN as can be.
+        // As close to the SYN as possible.
         let began = clock::now().max(now);
         match socket::connect(transfer.client, transfer.server, &transfer.client_socket) {
             Ok(socket) => self.begin(index, socket, began),
@@ -240,7 +240,7 @@ impl<'a> Host<'a> {
                 Ok(()) => self.begin(index, socket, clock::now()),
                 Err(error) => self.end(index, Some(error.to_string())),
             },
-            // Gone again before it was accepted, or no connection at all: listen on.
+            // The connection was gone before the accept, or there was none: listen on.
             Err(_) => self.listeners[index] = Some(listener),
         }
     }
@@ -310,7 +310,7 @@ impl<'a> Host<'a> {
         for index in 0..self.ends.len() {
             if self.ends[index].ended.is_none() {
                 if let Some(connection) = &self.connections[index] {
-                    // The peer learns at once, and no data is left to be sent in the background.
+                    // The peer learns at once, and no data remains to be sent in the background.
                     let _ = connection.socket.set_linger(Some(std::time::Duration::ZERO));
                 }
                 self.end(index, Some(reason.to_owned()));
@@ -331,13 +331,13 @@ fn received(connection: &Connection) -> u64 {
     }
 }
 
-/// How soon a cancelled run ends.
+/// Longest delay until a cancelled run ends.
 const POLL_MAX: Duration = Duration::from_millis(100);
 /// How long a server waits for connections whose clients have ended.
 const GRACE: Duration = Duration::from_secs(3);
-/// One read or write. Large, because system calls are dear in the virtual-time kernel.
+/// Size of one read or write. Large, because system calls are expensive in the virtual-time kernel.
 const CHUNK_BYTES: usize = 256 * 1024;
-/// The same beside many transfers, to bound memory.
+/// Size of a write beside many transfers, to bound memory.
 const SMALL_CHUNK_BYTES: usize = 32 * 1024;
-/// So many transfers have large chunks.
+/// Up to this number of transfers, writes have the large size.
 const FEW: usize = 64;

@@ -1,11 +1,11 @@
-//! Counters of a namespace's whole TCP, from `/proc/net/netstat` and `/proc/net/snmp`.
+//! TCP counters of a whole namespace, from `/proc/net/netstat` and `/proc/net/snmp`.
 
 use std::fs;
 use std::io;
 
 use paceline_wire::Instant;
 
-/// Counts since the namespace was made.
+/// Counts since the namespace was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MibCounters {
     /// Retransmission timeouts (`TCPTimeouts`).
@@ -16,32 +16,33 @@ pub struct MibCounters {
     pub tail_loss_recoveries: u64,
     /// Entries into fast recovery (`TCPSackRecovery`, `TCPRenoRecovery`).
     pub fast_recoveries: u64,
-    /// Timeouts that turned out unnecessary (`TCPSpuriousRTOs`).
+    /// Timeouts that were found unnecessary (`TCPSpuriousRTOs`).
     pub spurious_timeouts: u64,
-    /// Congestion responses that were taken back, by D-SACK or timestamps (`TCPFullUndo`, `TCPPartialUndo`, `TCPDSACKUndo`).
+    /// Congestion responses that D-SACK or timestamps undid (`TCPFullUndo`, `TCPPartialUndo`, `TCPDSACKUndo`).
     pub undone_responses: u64,
-    /// Segments sent again (`RetransSegs`).
+    /// Retransmitted segments (`RetransSegs`).
     pub retransmitted_segments: u64,
 }
 
-/// The counters at a time.
+/// The counters at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MibSample {
-    /// When.
+    /// Time of the sample.
     pub at: Instant,
     /// The counts.
     pub counters: MibCounters,
 }
 
 impl MibCounters {
-    /// Reads those of the calling thread's namespace; `/proc/net` would show those of the process's first thread.
+    /// Reads the counters of the calling thread's namespace. `/proc/net` would show those of the process's first
+    /// thread.
     pub(super) fn read() -> io::Result<MibCounters> {
         let mut text = fs::read_to_string("/proc/thread-self/net/netstat")?;
         text.push_str(&fs::read_to_string("/proc/thread-self/net/snmp")?);
         Ok(Self::parse(&text))
     }
 
-    /// Pairs of lines: names, then values, both after the same prefix.
+    /// Parses pairs of lines: names, then values, both after the same prefix.
     fn parse(text: &str) -> MibCounters {
         let mut counters = MibCounters::default();
         let mut lines = text.lines();
@@ -63,7 +64,7 @@ impl MibCounters {
         counters
     }
 
-    /// What was counted since `earlier`.
+    /// Returns the counts since `earlier`.
     pub fn since(&self, earlier: &MibCounters) -> MibCounters {
         MibCounters {
             timeouts: self.timeouts.saturating_sub(earlier.timeouts),

@@ -1,7 +1,8 @@
 //! The hosts of a lab run: TCP transfers and UDP streams between two namespaces, measured from both ends.
 //!
-//! One thread for each host carries all its connections. Payload is pseudo-random from a seed; the SHA-256 of what was sent
-//! is compared with that of what was received. Every run ends: at the latest when its patience is over, or when cancelled.
+//! Each host has one thread for all its connections. Payload is pseudo-random from a seed. The SHA-256 of the sent
+//! bytes is compared with that of the received bytes. Every run ends when it is cancelled, or when its patience is
+//! over.
 
 mod connection;
 mod control;

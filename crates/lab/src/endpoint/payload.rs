@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 /// SHA-256 of a stream.
 pub(super) type Sha256Sum = [u8; 32];
 
-/// An endless stream of bytes that a seed determines, with the SHA-256 of what was taken from it.
+/// An endless stream of bytes from a seed, with the SHA-256 of the consumed bytes.
 #[derive(Debug)]
 pub struct PayloadSource {
     state: u64,
@@ -26,7 +26,7 @@ impl PayloadSource {
         }
     }
 
-    /// The next bytes of the stream, never none.
+    /// Returns the next bytes of the stream, at least one.
     pub fn pending(&mut self) -> &[u8] {
         if self.position == self.buffer.len() {
             self.refill();
@@ -34,14 +34,14 @@ impl PayloadSource {
         &self.buffer[self.position..]
     }
 
-    /// Takes `bytes` of what [`PayloadSource::pending`] showed.
+    /// Consumes `bytes` of the bytes that [`PayloadSource::pending`] returned.
     pub fn consume(&mut self, bytes: usize) {
         let end = (self.position + bytes).min(self.buffer.len());
         self.digest.update(&self.buffer[self.position..end]);
         self.position = end;
     }
 
-    /// SHA-256 of what was taken; `None` if it is not to be verified.
+    /// Returns the SHA-256 of the consumed bytes. `None` without verification.
     pub fn digest(&self) -> Option<Sha256Sum> {
         self.digest.sum()
     }
@@ -54,7 +54,7 @@ impl PayloadSource {
     }
 }
 
-/// SHA-256 of a stream in pieces, or nothing.
+/// SHA-256 of a stream in pieces. Computes nothing without verification.
 #[derive(Debug)]
 pub(super) struct StreamDigest(Option<Sha256>);
 
@@ -74,7 +74,7 @@ impl StreamDigest {
     }
 }
 
-/// SplitMix64: fast, and any two seeds give different streams.
+/// SplitMix64: fast, and different seeds give different streams.
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

@@ -27,9 +27,9 @@ impl Poller {
         Ok(self.epoll.add(socket, EpollEvent::new(flags, token))?)
     }
 
-    /// Waits at most `timeout` and returns what changed.
+    /// Waits for at most `timeout`. Returns the changes.
     pub(super) fn wait(&mut self, timeout: Duration) -> io::Result<impl Iterator<Item = (u64, Ready)>> {
-        // Up, so that a timer has come when it is looked at.
+        // Rounded up, so that a due timer has expired when it is checked.
         let ms = timeout.as_nanos().div_ceil(1_000_000);
         let ms = EpollTimeout::from(u16::try_from(ms).unwrap_or(u16::MAX));
         let count = match self.epoll.wait(&mut self.events, ms) {

@@ -1,9 +1,10 @@
-//! A proxy of kernel sockets between clients and servers: what PEPsal and its like do, to be compared with.
+//! A proxy of kernel sockets between clients and servers, as PEPsal and similar programs have it, for comparison.
 //!
-//! Policy routing hands the proxy all TCP that comes in by its interfaces. Sockets with `IP_TRANSPARENT` answer in the name of the
-//! server, and connect to it in the name of the client, so that each sees the other's address and port. Payload goes from socket
-//! to socket through a pipe (`splice(2)`), with the buffers that the kernel tunes. As PEPsal does, it accepts the client's
-//! connection before it asks the server. It has no window, no schedule and no bound of its own, and nothing of it stays.
+//! Policy routing hands the proxy all TCP that arrives at its interfaces. Sockets with `IP_TRANSPARENT` answer in the
+//! name of the server, and connect to it in the name of the client. So each end sees the other's address and port.
+//! Payload passes from socket to socket through a pipe (`splice(2)`), with buffers that the kernel tunes. Like
+//! PEPsal, the proxy accepts the client's connection before it connects to the server. It has no window, schedule or
+//! queue bound of its own. Nothing of it remains when it ends.
 
 mod diversion;
 mod pair;
@@ -25,30 +26,30 @@ use pair::{End, Pair, Turn};
 
 pub use thread::ProxyThread;
 
-/// What to stand between, and how to send.
+/// The proxy's interfaces and ports, and its congestion control.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
-    /// The interfaces by which packets of clients and of servers come in. Those that are addressed to this host come to its
-    /// sockets as before.
+    /// The interfaces at which packets of clients and servers arrive. Packets that are addressed to this host still
+    /// reach its sockets.
     pub interfaces: Vec<String>,
     /// The servers' ports.
     pub ports: Vec<u16>,
-    /// Of all sockets, by the kernel's name.
+    /// Congestion control of all sockets, by the kernel's name.
     pub congestion_control: String,
 }
 
-/// What it did.
+/// Counters of the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProxyCounters {
     /// Connections of clients.
     pub flows: u64,
-    /// Of them, those that ended with an error: refused, reset, timed out.
+    /// Connections that ended with an error: refused, reset, timed out.
     pub failed: u64,
-    /// Segments that its kernel sent to clients again.
+    /// Segments that the kernel retransmitted to clients.
     pub retransmitted_segments: u64,
 }
 
-/// A proxy at work.
+/// A running proxy.
 #[derive(Debug)]
 pub struct Proxy {
     listeners: Vec<Socket>,
@@ -57,12 +58,12 @@ pub struct Proxy {
     poller: Poller,
     counters: ProxyCounters,
     congestion_control: String,
-    /// Last, so that what comes in is the proxy's until the end.
+    /// The last field, so that arriving packets belong to the proxy until its end.
     _diversion: Diversion,
 }
 
 impl Proxy {
-    /// In the calling thread's network namespace, which must forward.
+    /// Opens the proxy in the calling thread's network namespace, which must forward.
     pub fn open(config: &ProxyConfig) -> Result<Proxy, SystemError> {
         let poller = Poller::new().context(|| "open an epoll descriptor".to_owned())?;
         let mut listeners = Vec::with_capacity(2 * config.ports.len());
@@ -88,14 +89,15 @@ impl Proxy {
         })
     }
 
-    /// Until `stop`. What is open then is cut off.
+    /// Runs until `stop`. Connections that are open then are cut off.
     pub fn run(mut self, stop: &AtomicBool) -> io::Result<ProxyCounters> {
         let (mut ready, mut again) = (Vec::new(), Vec::new());
         while !stop.load(Ordering::Relaxed) {
             let timeout = if again.is_empty() { POLL_MAX } else { Duration::ZERO };
             ready.extend(self.poller.wait(timeout)?);
             let is_listener = |&(token, _): &(u64, Ready)| token & LISTENER != 0;
-            // Who is accepted now may take the place of one that ended now, for whom there may be news here.
+            // Handle connections before listeners. A new connection may take the place of one that ended in this
+            // turn, and its events must not reach the new one.
             for &(token, news) in ready.iter().filter(|event| !is_listener(event)) {
                 let id = (token / 2) as usize;
                 if let Some(pair) = self.pairs.get_mut(id).and_then(Option::as_mut) {
@@ -117,7 +119,7 @@ impl Proxy {
         Ok(self.counters)
     }
 
-    /// True if there is more to do at once.
+    /// Gives a pair a turn. True if there is more work at once.
     fn work(&mut self, id: usize) -> bool {
         let Some(pair) = self.pairs.get_mut(id).and_then(Option::as_mut) else { return false };
         match pair.work() {
@@ -141,7 +143,7 @@ impl Proxy {
     }
 
     fn accept_all(&mut self, listener: usize) {
-        // The poller tells of each change once: until there is nobody left.
+        // The poller reports each change once, so accept until no connection is left.
         while let Some(Ok((client, _))) = self.listeners.get(listener).map(Socket::accept) {
             self.counters.flows += 1;
             if self.open_pair(client).is_err() {
@@ -150,7 +152,7 @@ impl Proxy {
         }
     }
 
-    /// An error resets the client's connection.
+    /// Opens the server's connection. An error resets the client's connection.
     fn open_pair(&mut self, client: Socket) -> io::Result<()> {
         let begin = || -> io::Result<Pair> {
             client.set_nonblocking(true)?;
@@ -171,7 +173,7 @@ impl Proxy {
     }
 }
 
-/// A socket that may have addresses of others.
+/// Opens a socket that may use addresses of other hosts.
 fn transparent(address: SocketAddr, congestion_control: &str) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
@@ -193,7 +195,7 @@ fn listen(address: SocketAddr, congestion_control: &str) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// From the client's address to that which the client wanted.
+/// Connects from the client's address to the client's destination.
 fn connect(client: &Socket, congestion_control: &str) -> io::Result<Socket> {
     let [from, to] = [client.peer_addr()?, client.local_addr()?].map(|address| address.as_socket());
     let (Some(from), Some(to)) = (from, to) else { return Err(io::ErrorKind::Unsupported.into()) };
@@ -206,10 +208,10 @@ fn connect(client: &Socket, congestion_control: &str) -> io::Result<Socket> {
     }
 }
 
-/// In the tokens of listeners.
+/// Bit in the tokens of listeners.
 const LISTENER: u64 = 1 << 63;
 const BACKLOG: i32 = 1_024;
-/// How soon it stops.
+/// Longest delay until the proxy stops.
 const POLL_MAX: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

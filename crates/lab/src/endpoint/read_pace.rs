@@ -1,4 +1,4 @@
-//! When a receiving application reads, and how much.
+//! When a receiving application reads, and how many bytes.
 
 use paceline_wire::{Duration, Instant, Rate};
 
@@ -7,9 +7,9 @@ use super::traffic::ReadPattern;
 /// What the application may do at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Read up to so many bytes.
+    /// Read up to this number of bytes.
     UpTo(usize),
-    /// Nothing before this time.
+    /// Read nothing before this time.
     NotBefore(Instant),
 }
 
@@ -37,7 +37,7 @@ impl ReadPace {
         let step_bytes = rate.bytes_in(STEP).max(1);
         let earned = rate.bytes_in(now.saturating_since(self.filled));
         if earned > 0 {
-            // What was not read in time is not made up for: a slow application does not hurry.
+            // Missed reads are not made up for: a slow application does not hurry.
             self.credit = (self.credit + earned).min(2 * step_bytes);
             self.filled = now;
         }

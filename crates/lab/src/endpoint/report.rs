@@ -1,4 +1,4 @@
-//! What a run came to.
+//! Results of a run.
 
 use paceline_linux::Quantiles;
 use paceline_wire::{Duration, Instant, Rate};
@@ -9,14 +9,14 @@ use super::mib::MibSample;
 use super::tcp_info::TcpSample;
 use super::traffic::{Direction, Traffic, Transfer};
 
-/// All that was measured at the hosts.
+/// All measurements at the hosts.
 #[derive(Debug)]
 pub struct TrafficReport {
     /// The start of the run.
     pub start: Instant,
-    /// In the order of [`Traffic::transfers`].
+    /// Reports in the order of [`Traffic::transfers`].
     pub transfers: Vec<TransferReport>,
-    /// In the order of [`Traffic::streams`].
+    /// Reports in the order of [`Traffic::streams`].
     pub streams: Vec<UdpReport>,
     /// Counters of the server's TCP over time.
     pub server_mib: Vec<MibSample>,
@@ -27,53 +27,53 @@ pub struct TrafficReport {
 /// One TCP transfer.
 #[derive(Clone, Debug, Default)]
 pub struct TransferReport {
-    /// As given.
+    /// The transfer's name.
     pub name: String,
-    /// As given.
+    /// The transfer's direction.
     pub direction: Direction,
-    /// When the client sent its first SYN.
+    /// Time at which the client sent its first SYN.
     pub began: Option<Instant>,
-    /// When the receiving application read its first byte.
+    /// Time at which the receiving application read its first byte.
     pub first_byte: Option<Instant>,
-    /// When the receiving application read its last byte.
+    /// Time at which the receiving application read its last byte.
     pub last_byte: Option<Instant>,
     /// Payload that the receiving application read.
     pub received_bytes: u64,
     /// Payload that the sending application wrote.
     pub sent_bytes: u64,
-    /// Everything sent was received, and both ends closed in order.
+    /// All sent bytes were received, and both ends closed in order.
     pub completed: bool,
-    /// SHA-256 at both ends is the same; false for an unfinished transfer, `None` if it was not to be verified.
+    /// SHA-256 at both ends is equal. False for an unfinished transfer, `None` without verification.
     pub sha256_ok: Option<bool>,
-    /// Why it did not complete.
+    /// Why the transfer did not complete.
     pub failure: Option<String>,
-    /// The longest time between two reads that brought data, and when it began.
+    /// The longest time between two reads with data, and when it began.
     pub longest_gap: Option<(Instant, Duration)>,
     /// Data segments sent, retransmissions included.
     pub sent_segments: u64,
-    /// Segments sent again by the sender's kernel.
+    /// Segments retransmitted by the sender's kernel.
     pub retransmitted_segments: u64,
-    /// Retransmission timeouts of the sender. Before Linux 6.7 only its namespace counts them: then those of the namespace if
-    /// no other transfer was under way there, else how often a sample saw a loss state begin.
+    /// Retransmission timeouts of the sender. Before Linux 6.7 only its namespace counts them. In that case, the
+    /// namespace's count if no other transfer ran there. Otherwise the number of samples in which a loss state began.
     pub timeouts: u64,
-    /// Tail-loss probes of the sender; `None` if another transfer from its namespace was under way, since they are counted
-    /// for all together.
+    /// Tail-loss probes of the sender. `None` if another transfer ran in its namespace, whose counter is for all
+    /// transfers together.
     pub tail_loss_probes: Option<u64>,
-    /// The sender's smoothed round-trip time, of all samples.
+    /// The sender's smoothed round-trip time in all samples.
     pub rtt: Quantiles,
     /// The sender's TCP state over time.
     pub samples: Vec<TcpSample>,
-    /// Received payload, one number for each sample interval from the start of the run.
+    /// Received payload in each sample interval from the start of the run.
     pub received_bins: Vec<u64>,
 }
 
 impl TransferReport {
-    /// From the first SYN to the last byte, of a transfer that completed.
+    /// Returns the time from the first SYN to the last byte, if the transfer completed.
     pub fn completion(&self) -> Option<Duration> {
         if self.completed { self.elapsed() } else { None }
     }
 
-    /// Payload received from the first SYN to the last byte.
+    /// Returns the rate of received payload from the first SYN to the last byte.
     pub fn goodput(&self) -> Rate {
         self.elapsed().map_or(Rate::ZERO, |elapsed| Rate::from_bytes_in(self.received_bytes, elapsed))
     }
@@ -106,11 +106,11 @@ impl TransferReport {
 /// One stream of UDP datagrams.
 #[derive(Clone, Debug, Default)]
 pub struct UdpReport {
-    /// As given.
+    /// The stream's name.
     pub name: String,
-    /// As given.
+    /// The stream's direction.
     pub direction: Direction,
-    /// Datagrams that the kernel took.
+    /// Datagrams that the kernel accepted for sending.
     pub sent_datagrams: u64,
     /// Datagrams that arrived.
     pub received_datagrams: u64,
@@ -118,15 +118,15 @@ pub struct UdpReport {
     pub received_ip_bytes: u64,
     /// Received IP bytes over the time from start to stop.
     pub throughput: Rate,
-    /// From the sending to the receiving application.
+    /// Delay from the sending to the receiving application.
     pub delay: Quantiles,
-    /// Received IP bytes, one number for each sample interval from the start of the run.
+    /// Received IP bytes in each sample interval from the start of the run.
     pub received_bins: Vec<u64>,
-    /// Why it did not run.
+    /// Why the stream did not run.
     pub failure: Option<String>,
 }
 
-/// Joins what the two hosts know.
+/// Joins the reports of the two hosts.
 pub(super) fn join(
     traffic: &Traffic,
     start: Instant,
@@ -148,7 +148,7 @@ pub(super) fn join(
 
 type Span = (Direction, Option<Instant>, Option<Instant>);
 
-/// Whether two transfers were under way at the same time with the same sending host.
+/// True if two transfers ran at the same time with the same sending host.
 fn overlap(one: Span, other: Span) -> bool {
     let ((Some(a), Some(b)), (Some(c), Some(d))) = ((one.1, one.2), (other.1, other.2)) else { return false };
     one.0 == other.0 && a < d && c < b

@@ -16,9 +16,9 @@ use super::traffic::Traffic;
 use super::udp;
 use crate::netns::Netns;
 
-/// Runs all traffic between two namespaces and returns when the last transfer has ended, with what was measured. The run
-/// begins at `start`, or at once if that has passed. An error means that nothing was run; what goes wrong with one transfer
-/// is in its report.
+/// Runs all traffic between two namespaces. Returns the measurements when the last transfer has ended. The run begins
+/// at `start`, or at once if that is past. An error means that nothing ran. A failure of one transfer is in its
+/// report.
 pub fn run(
     traffic: &Traffic,
     server: &Netns,
@@ -65,7 +65,7 @@ fn host_thread(
 ) -> Result<HostReport, SystemError> {
     let report = namespace.enter().and_then(|()| Host::new(shared, side, listeners)).and_then(Host::run);
     if report.is_err() {
-        // The other host would wait for its patience to end.
+        // Otherwise the other host would wait until its patience ends.
         shared.control.cancel();
     }
     report

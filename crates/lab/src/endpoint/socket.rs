@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::traffic::SocketOptions;
 
-/// Listens for one transfer; accepted sockets inherit the options.
+/// Opens a listener for one transfer. Accepted sockets inherit the options.
 pub(super) fn listen(address: SocketAddr, options: &SocketOptions) -> Result<Socket, SystemError> {
     let open = || -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -25,7 +25,7 @@ pub(super) fn listen(address: SocketAddr, options: &SocketOptions) -> Result<Soc
     Ok(socket)
 }
 
-/// Begins to connect.
+/// Starts to connect.
 pub(super) fn connect(from: IpAddr, to: SocketAddr, options: &SocketOptions) -> Result<Socket, SystemError> {
     let open = || -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
@@ -43,8 +43,8 @@ pub(super) fn connect(from: IpAddr, to: SocketAddr, options: &SocketOptions) -> 
     }
 }
 
-/// Sets the fixed window. To be repeated with every read: newer kernels (6.6) compute the limit anew, from the buffer,
-/// whenever a segment has another size than the one before.
+/// Sets the fixed window. Must be repeated with every read. Newer kernels (6.6) compute the limit again from the
+/// buffer, whenever a segment's size differs from the size before.
 pub(super) fn clamp_window(socket: &impl AsFd, options: &SocketOptions) -> io::Result<()> {
     match options.window_bytes {
         Some(bytes) => tcp_option(socket, libc::TCP_WINDOW_CLAMP, bytes),
@@ -59,8 +59,8 @@ fn apply(socket: &Socket, options: &SocketOptions) -> Result<(), SystemError> {
         })?;
     }
     if let Some(bytes) = options.window_bytes {
-        // Segments in memory take up to twice their size, and the kernel doubles the value once more. With less the window
-        // would also depend on how quickly the application reads.
+        // Segments in memory take up to twice their size, and the kernel also doubles the value. With a smaller
+        // buffer the window would also depend on how quickly the application reads.
         set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, clamped(bytes, 2, 32_768))
             .context(|| "set the receive buffer".to_owned())?;
         clamp_window(socket, options).context(|| format!("set a window of {bytes} bytes"))?;
@@ -92,5 +92,5 @@ fn clamped(bytes: u32, factor: u32, more: u32) -> i32 {
     i32::try_from(bytes.saturating_mul(factor).saturating_add(more)).unwrap_or(i32::MAX)
 }
 
-/// Not yet in the C library's headers.
+/// Missing in the C library's headers.
 const TCP_RTO_MIN_US: i32 = 45;

@@ -1,14 +1,14 @@
-//! What the kernel knows of a TCP connection.
+//! The kernel's state of a TCP connection.
 
 use std::io;
 use std::os::fd::AsFd;
 
 use paceline_wire::Instant;
 
-/// One look at a sender's TCP state.
+/// A sample of a sender's TCP state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSample {
-    /// When.
+    /// Time of the sample.
     pub at: Instant,
     /// Smoothed round-trip time in microseconds.
     pub rtt_us: u32,
@@ -22,22 +22,22 @@ pub struct TcpSample {
     pub ssthresh_segments: u32,
     /// Sender's maximum segment size in bytes.
     pub mss_bytes: u32,
-    /// Window that the peer, or the gateway in its place, advertises, in bytes.
+    /// Window in bytes that the peer advertises, or the gateway in its place.
     pub peer_window_bytes: u32,
-    /// Segments sent again so far.
+    /// Segments retransmitted so far.
     pub retransmitted_segments: u32,
     /// Data segments sent so far, retransmissions included.
     pub sent_segments: u32,
     /// Payload acknowledged so far, in bytes.
     pub acknowledged_bytes: u64,
-    /// In the loss state that a retransmission timeout begins.
+    /// The connection is in the loss state, which begins at a retransmission timeout.
     pub in_loss_state: bool,
     /// Retransmission timeouts so far, on kernels that count them per connection (6.7).
     pub timeouts: Option<u32>,
 }
 
 impl TcpSample {
-    /// Looks at a socket.
+    /// Samples a socket.
     pub(super) fn take(socket: &impl AsFd, at: Instant) -> io::Result<TcpSample> {
         let info = Info::read(socket)?;
         Ok(TcpSample {
@@ -59,7 +59,7 @@ impl TcpSample {
     }
 }
 
-/// `struct tcp_info` of any kernel. Offsets as in `include/uapi/linux/tcp.h`.
+/// `struct tcp_info` of any kernel. The offsets are those of `include/uapi/linux/tcp.h`.
 struct Info {
     bytes: [u8; 256],
     length: usize,

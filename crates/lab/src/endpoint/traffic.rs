@@ -1,4 +1,4 @@
-//! What is to be transferred.
+//! The traffic of a run.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,23 +11,23 @@ pub struct Traffic {
     pub transfers: Vec<Transfer>,
     /// Streams of UDP datagrams.
     pub streams: Vec<UdpStream>,
-    /// When whatever is unfinished is given up, from the start of the run.
+    /// Time from the start of the run after which unfinished transfers are given up.
     pub patience: Duration,
     /// Time between two samples of a sender's TCP state, and the width of the bins of received bytes.
     pub sample_interval: Duration,
-    /// Compute and compare SHA-256; off only where the hosts' own cost would hide what is measured.
+    /// Compute and compare SHA-256. Off only if the hosts' own cost would hide the measured effect.
     pub verify: bool,
 }
 
 impl Traffic {
-    /// No traffic yet; samples every 100 ms, payload verified.
+    /// No traffic yet. Samples are taken every 100 ms, and payload is verified.
     pub fn new(patience: Duration) -> Self {
         let sample_interval = Duration::from_millis(100);
         Traffic { transfers: Vec::new(), streams: Vec::new(), patience, sample_interval, verify: true }
     }
 }
 
-/// Where data goes.
+/// Direction of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// To the client.
@@ -37,40 +37,40 @@ pub enum Direction {
     Up,
 }
 
-/// How much a transfer carries.
+/// The amount of data of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many payload bytes.
+    /// This many payload bytes.
     Bytes(u64),
-    /// Always data to send, until this long after the start of the run.
+    /// Always data to send, until this time after the start of the run.
     Until(Duration),
 }
 
-/// When a transfer's client connects.
+/// Time at which a transfer's client connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// So long after the start of the run.
+    /// This time after the start of the run.
     At(Duration),
-    /// So long after another transfer (its place in [`Traffic::transfers`]) has ended, well or badly.
+    /// This time after another transfer (its index in [`Traffic::transfers`]) has ended, with or without success.
     After(usize, Duration),
 }
 
-/// One TCP connection that carries data one way. The client always connects.
+/// One TCP connection that carries data in one direction. The client always connects.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// For reports.
+    /// The name in reports.
     pub name: String,
-    /// Where the data goes.
+    /// Direction of the data.
     pub direction: Direction,
-    /// The server's address and port. Each transfer has a port of its own.
+    /// The server's address and port. Each transfer has its own port.
     pub server: SocketAddr,
     /// The client's address.
     pub client: IpAddr,
-    /// When it begins.
+    /// Start of the transfer.
     pub start: Start,
-    /// How much.
+    /// Amount of data.
     pub amount: Amount,
-    /// Of the payload.
+    /// Seed of the payload.
     pub seed: u64,
     /// How the receiving application reads.
     pub read: ReadPattern,
@@ -81,7 +81,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// A transfer that begins at once, read as fast as it comes, with the system's socket options.
+    /// A transfer that begins at once, with a reader without limits and the system's socket options.
     pub fn new(name: impl Into<String>, server: SocketAddr, client: IpAddr, amount: Amount) -> Self {
         Transfer {
             name: name.into(),
@@ -98,50 +98,50 @@ impl Transfer {
     }
 }
 
-/// How an application reads.
+/// Pattern in which an application reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadPattern {
-    /// On average; `None` is as fast as data comes.
+    /// The average rate. `None` means as fast as data arrives.
     pub rate: Option<Rate>,
-    /// Stretches of the run, (from, to), in which nothing is read.
+    /// Intervals of the run, (from, to), in which nothing is read.
     pub pauses: Vec<(Duration, Duration)>,
 }
 
-/// Options of one TCP socket; what is `None` is left as the system has it.
+/// Options of one TCP socket. `None` leaves the system's setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocketOptions {
-    /// By the kernel's name, such as `cubic`.
+    /// Congestion control by the kernel's name, such as `cubic`.
     pub congestion_control: Option<String>,
-    /// A fixed receive window in bytes, without autotuning. Up to 65,535 it is what a host without window scaling has, if
-    /// scaling is also switched off in its namespace.
+    /// A fixed receive window in bytes, without autotuning. Up to 65,535 it is the window of a host without window
+    /// scaling, if scaling is also off in its namespace.
     pub window_bytes: Option<u32>,
     /// A fixed send buffer in bytes, without autotuning.
     pub send_buffer_bytes: Option<u32>,
-    /// Data beyond what may be sent that the kernel takes from the application.
+    /// Limit on bytes that the kernel accepts from the application but has not sent.
     pub unsent_bytes_max: Option<u32>,
     /// Send small segments at once.
     pub no_delay: bool,
-    /// Minimum retransmission timeout, on kernels with a socket option for it (6.15); others have a route's.
+    /// Minimum retransmission timeout, on kernels with a socket option for it (6.15). Other kernels have it per route.
     pub rto_min: Option<Duration>,
 }
 
 /// UDP datagrams at a fixed rate.
 #[derive(Clone, Debug)]
 pub struct UdpStream {
-    /// For reports.
+    /// The name in reports.
     pub name: String,
-    /// Where the data goes.
+    /// Direction of the data.
     pub direction: Direction,
     /// The server's address and port.
     pub server: SocketAddr,
     /// The client's address and port.
     pub client: SocketAddr,
-    /// Of IP bytes, as a link counts them.
+    /// Rate in IP bytes, as a link counts them.
     pub rate: Rate,
-    /// UDP payload of each datagram, at least 16.
+    /// UDP payload of each datagram in bytes, at least 16.
     pub datagram_bytes: u16,
-    /// First datagram, from the start of the run.
+    /// Time of the first datagram, from the start of the run.
     pub start: Duration,
-    /// No datagram from here on, from the start of the run.
+    /// Time after which no datagram is sent, from the start of the run.
     pub stop: Duration,
 }

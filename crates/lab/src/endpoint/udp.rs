@@ -1,4 +1,4 @@
-//! Datagrams at a fixed rate, and their arrival.
+//! Sends datagrams at a fixed rate, and measures their arrival.
 
 use std::io;
 use std::net::UdpSocket;
@@ -15,17 +15,17 @@ use super::report::UdpReport;
 use super::traffic::{Direction, UdpStream};
 use crate::netns::Netns;
 
-/// The namespace that sends.
+/// Returns the sending namespace.
 pub(super) fn sending<'a>(stream: &UdpStream, server: &'a Netns, client: &'a Netns) -> &'a Netns {
     if stream.direction == Direction::Down { server } else { client }
 }
 
-/// The namespace that receives.
+/// Returns the receiving namespace.
 pub(super) fn receiving<'a>(stream: &UdpStream, server: &'a Netns, client: &'a Netns) -> &'a Netns {
     if stream.direction == Direction::Down { client } else { server }
 }
 
-/// Sends from start to stop; waits until the sink is ready. Returns the number of datagrams.
+/// Sends from start to stop, after the sink is ready. Returns the number of datagrams.
 pub(super) fn source(
     shared: &Shared<'_>,
     stream: &UdpStream,
@@ -36,7 +36,7 @@ pub(super) fn source(
     let (from, to) = ends(stream);
     let socket = UdpSocket::bind(from).context(|| format!("bind to {from}"))?;
     socket.connect(to).context(|| format!("send to {to}"))?;
-    // The sink has failed if this does; its report says why.
+    // An error means that the sink has failed. Its report has the reason.
     if ready.recv().is_err() {
         return Ok(0);
     }
@@ -52,13 +52,13 @@ pub(super) fn source(
         let now = clock::now();
         datagram[..8].copy_from_slice(&sent.to_be_bytes());
         datagram[8..HEADER_BYTES].copy_from_slice(&now.as_nanos().to_be_bytes());
-        // A full queue or a missing route costs this datagram only.
+        // A full queue or a missing route loses only this datagram.
         let _ = socket.send(&datagram);
         sent += 1;
     }
 }
 
-/// Receives until a second after the stop.
+/// Receives until one second after the stop.
 pub(super) fn sink(
     shared: &Shared<'_>,
     stream: &UdpStream,
@@ -84,7 +84,7 @@ pub(super) fn sink(
     Ok(report)
 }
 
-/// What both threads know; `None` stands for a thread that panicked.
+/// Joins the results of both threads. `None` stands for a thread that panicked.
 pub(super) fn join(
     stream: &UdpStream,
     sent: Option<Result<u64, SystemError>>,
@@ -137,7 +137,7 @@ fn ip_bytes(stream: &UdpStream, payload: usize) -> u64 {
     (payload + headers) as u64
 }
 
-/// False if the run was cancelled meanwhile.
+/// Waits until `at`. False if the run was cancelled meanwhile.
 fn wait_until(shared: &Shared<'_>, at: Instant) -> bool {
     loop {
         if shared.control.is_cancelled() {
@@ -152,9 +152,9 @@ fn wait_until(shared: &Shared<'_>, at: Instant) -> bool {
 }
 
 const HEADER_BYTES: usize = 16;
-/// How soon a cancelled run ends.
+/// Longest delay until a cancelled run ends.
 const POLL: std::time::Duration = std::time::Duration::from_millis(100);
-/// What is still under way at the end of a stream.
+/// Time for datagrams that are in flight at the end of a stream.
 const LINGER: Duration = Duration::from_secs(1);
-/// Three hours of bins of 100 ms; later bytes are counted in the sum only.
+/// Three hours of bins of 100 ms. Later bytes count only in the sum.
 const BINS_MAX: usize = 108_000;

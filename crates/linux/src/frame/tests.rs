@@ -3,7 +3,7 @@ use crate::testing::tcp_packet;
 
 const ETHERNET: [u8; 14] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
 
-/// The bytes that a packet socket delivers for `packet` when it was sent with its own virtio header.
+/// Bytes that a packet socket delivers for `packet`, sent with its own virtio header.
 fn delivered(packet: &Packet) -> Vec<u8> {
     let mut prefix = [0; PREFIX_MAX];
     let (len, payload) = assemble(packet, &mut prefix);
@@ -45,7 +45,7 @@ fn a_tag_that_came_beside_the_frame_goes_back_into_it() {
     assert_eq!((packet.link(), packet.is_tcp()), (&tagged[..], true));
     let bytes = delivered(&packet);
     assert_eq!(VirtioHeader::parse(&bytes).unwrap().csum_start, 38);
-    // An inner tag stays in the frame when a kernel hands over the outer one.
+    // If the kernel hands over the outer tag, the inner tag stays in the frame.
     let twice = received(&bytes, Some(VlanTag { tpid: 0x88a8, tci: 1 })).unwrap();
     assert_eq!((twice.link().len(), twice.is_tcp()), (22, true));
 }
@@ -102,7 +102,7 @@ fn headers_that_contradict_the_frame_are_refused() {
         assert_eq!(received(&bytes, None).unwrap_err(), FrameError::Malformed);
     }
     for len in 0..good.len().min(100) {
-        // Whatever remains of it: an error or an opaque packet, never a panic.
+        // The rest must give an error or an opaque packet, never a panic.
         if let Ok(packet) = received(&good[..len], None) {
             assert!(!packet.is_tcp());
         }

@@ -32,7 +32,8 @@ fn control_messages_are_found_in_any_order() {
     assert_eq!(ControlMessages(&bytes).find_map(stamp_ns), Some(2_000_000_005));
 }
 
-/// A socket pair stands for the packet socket: a datagram is what that delivers of `packet`.
+/// A socket pair in place of the packet socket. Each datagram holds the bytes that a packet socket delivers for
+/// `packet`.
 struct Link {
     near: UnixDatagram,
     far: UnixDatagram,
@@ -65,7 +66,7 @@ fn bytes(packet: &Packet) -> &[u8] {
     packet.payload().bytes().unwrap()
 }
 
-/// What was posted: where the blocks are, and where the kernel is told that they are.
+/// Returns the addresses of the blocks. Checks that the kernel is given the same addresses.
 fn posted(batch: &ReceiveBatch) -> Vec<*const u8> {
     let blocks: Vec<_> = batch.blocks.iter().map(|block| block.as_ptr()).collect();
     let told: Vec<_> = batch.iovecs.iter().map(|iovec| iovec.iov_base.cast_const().cast()).collect();
@@ -95,7 +96,7 @@ fn long_payload_stays_where_it_was_received_and_short_payload_is_copied() {
     }
     assert_eq!(after[1], before[1]);
     assert_eq!(pool.in_use(), 2 * Block::LEN + 2_048);
-    // What comes next is not received into what was given away.
+    // The next packets are not received into memory that was given away.
     let mut next = packet(60_000);
     next.set_payload(Buffer::from(vec![8; 60_000]));
     (0..3).for_each(|_| link.send(&next));

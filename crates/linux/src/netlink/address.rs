@@ -10,7 +10,8 @@ use super::{Netlink, Prefix};
 use crate::system_error::{Context, SystemError};
 
 impl Netlink {
-    /// Adds an address with its on-link prefix. IPv6 addresses are usable at once, without duplicate address detection.
+    /// Adds an address with its on-link prefix. IPv6 addresses are usable at once, because duplicate address
+    /// detection is off.
     pub fn add_address(&self, interface: &str, address: Prefix) -> Result<(), SystemError> {
         let mut message = AddressMessage::default();
         message.header.family = family_of(address.address);

@@ -1,4 +1,4 @@
-//! One netlink socket: requests go out, acknowledgements and answers come back, one at a time.
+//! A netlink socket for one exchange at a time: requests go out, acknowledgements and answers come back.
 
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -29,7 +29,7 @@ impl Connection {
         let open = || -> io::Result<Socket> {
             let mut socket = Socket::new(protocol)?;
             socket.bind_auto()?;
-            // An error answer would otherwise repeat the whole request.
+            // Without this, an error answer repeats the whole request.
             socket.set_cap_ack(true)?;
             Ok(socket)
         };
@@ -37,21 +37,22 @@ impl Connection {
         Ok(Connection { inner: Mutex::new(Inner { socket, sequence: 0 }) })
     }
 
-    /// A socket that another process opened; what the kernel ties to it stays.
+    /// Takes over a socket that another process opened. Kernel objects that belong to the socket stay.
     pub(crate) fn adopt(descriptor: OwnedFd) -> Connection {
-        // SAFETY: the descriptor is open and belongs to nobody else from here on.
+        // SAFETY: the descriptor is open, and from here on nobody else owns it.
         let socket = unsafe { Socket::from_raw_fd(descriptor.into_raw_fd()) };
         Connection { inner: Mutex::new(Inner { socket, sequence: 0 }) }
     }
 
-    /// Another descriptor of the socket.
+    /// Returns another descriptor of the socket.
     pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.socket.as_fd().try_clone_to_owned()
     }
 
-    /// Sends messages whose headers are written but for the sequence number, and collects the answers until every sequence
-    /// number in `awaited` (counted from zero within this request) is acknowledged. The first error ends the exchange.
+    /// Sends messages whose headers are complete except for the sequence number. Collects answers until every
+    /// sequence number in `awaited` (counted from zero within this request) is acknowledged. The first error ends the
+    /// exchange.
     pub(crate) fn exchange(&self, messages: &mut [u8], awaited: u32) -> io::Result<Vec<Vec<u8>>> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let first = inner.sequence.wrapping_add(1);
@@ -71,7 +72,7 @@ impl Inner {
             let mut rest = datagram.as_slice();
             while let Some((header, message, tail)) = next_message(rest) {
                 rest = tail;
-                // Left over from an exchange that an error ended early.
+                // An answer of an earlier exchange that ended with an error.
                 if header.sequence.wrapping_sub(first) >= count {
                     continue;
                 }
@@ -103,7 +104,7 @@ pub(crate) fn next_message(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
     Some((Header { kind, sequence }, message, tail))
 }
 
-/// Gives each message its sequence number and returns how many there are.
+/// Gives each message its sequence number. Returns the number of messages.
 pub(crate) fn number_messages(messages: &mut [u8], first: u32) -> u32 {
     let mut count = 0u32;
     let mut at = 0;

@@ -12,7 +12,7 @@ use netlink_packet_route::link::{
 use super::Netlink;
 use crate::system_error::{Context, SystemError};
 
-/// What the kernel says of an interface.
+/// The kernel's description of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkInfo {
     /// The interface's name.
@@ -27,7 +27,7 @@ pub struct LinkInfo {
     pub master: Option<u32>,
     /// Administratively up.
     pub up: bool,
-    /// Packets get through: the other end is there, the transmit queue works, a bridge port forwards.
+    /// Packets get through: the other end is up, the transmit queue works, and a bridge port forwards.
     pub ready: bool,
 }
 
@@ -42,7 +42,7 @@ impl Netlink {
         self.add_link(name, info)
     }
 
-    /// Creates a bridge without spanning tree and without multicast snooping, so that it forwards everything at once.
+    /// Creates a bridge. It has no spanning tree and no multicast snooping, so it forwards everything at once.
     pub fn add_bridge(&self, name: &str) -> Result<(), SystemError> {
         let options =
             vec![InfoBridge::StpState(BridgeStpState::Disabled), InfoBridge::MulticastSnooping(false)];
@@ -52,7 +52,7 @@ impl Netlink {
         )
     }
 
-    /// Deletes an interface; a veth takes its peer along.
+    /// Deletes an interface. With a veth, its peer is deleted too.
     pub fn delete_link(&self, name: &str) -> Result<(), SystemError> {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(name.to_owned()));
@@ -89,7 +89,7 @@ impl Netlink {
         self.change(name, message, &format!("set the queue length of {name}"))
     }
 
-    /// Makes an interface a port of a bridge, or takes it out.
+    /// Makes an interface a port of a bridge, or removes it from its bridge.
     pub fn set_master(&self, name: &str, bridge: Option<&str>) -> Result<(), SystemError> {
         let index = bridge.map_or(Ok(0), |bridge| self.link(bridge).map(|link| link.index))?;
         let mut message = LinkMessage::default();
@@ -110,7 +110,7 @@ impl Netlink {
             .ok_or_else(|| SystemError::new(format!("find interface {name}"), nix::errno::Errno::ENODEV))
     }
 
-    /// All interfaces of the namespace.
+    /// Returns all interfaces of the namespace.
     pub fn links(&self) -> Result<Vec<LinkInfo>, SystemError> {
         let answers = self
             .query(RouteNetlinkMessage::GetLink(LinkMessage::default()), true)
@@ -118,16 +118,16 @@ impl Netlink {
         Ok(answers.into_iter().filter_map(link_info).collect())
     }
 
-    /// Waits until packets get through all of these interfaces. The kernel activates an interface some time after the other
-    /// end came up (linkwatch, up to a second or two), and drops what is sent before.
+    /// Waits until packets get through all of these interfaces. The kernel activates an interface some time after the
+    /// other end came up (linkwatch, up to a second or two). It drops packets that are sent before.
     pub fn wait_until_ready(&self, names: &[&str]) -> Result<(), SystemError> {
         let begin = std::time::Instant::now();
         loop {
             let links = self.links()?;
             let waits = |name: &&&str| !links.iter().any(|link| link.name == ***name && link.ready);
             match names.iter().find(waits) {
-                // The state is shown a moment before the transmit queue is switched on. Both happen under the lock that a change
-                // takes, even one that changes nothing.
+                // The kernel shows the state a moment before it switches the transmit queue on. It does both under
+                // the lock that every change takes, even one that changes nothing.
                 None => return names.iter().try_for_each(|name| self.set_up(name, true)),
                 Some(name) if begin.elapsed() > READY_PATIENCE => {
                     let source = std::io::Error::from(std::io::ErrorKind::TimedOut);
@@ -185,5 +185,5 @@ fn is_blocked_port(detail: &LinkInfoNla) -> bool {
     port.iter().any(|attribute| matches!(attribute, InfoBridgePort::State(_)) && *attribute != forwards)
 }
 
-/// Longer than the kernel's worst delay, on a busy machine.
+/// Longer than the kernel's worst delay on a busy machine.
 const READY_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);

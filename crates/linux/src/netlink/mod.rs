@@ -37,7 +37,7 @@ impl Netlink {
 /// An IP address with the length of its network prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// The address; host bits may be set where an interface's address is meant.
+    /// The address. Host bits may be set, as in an interface's address.
     pub address: std::net::IpAddr,
     /// The number of network bits.
     pub length: u8,
@@ -49,7 +49,7 @@ impl Prefix {
         Prefix { address: address.into(), length }
     }
 
-    /// The same network with all host bits zero.
+    /// Returns the same network with all host bits zero.
     pub fn network(self) -> Self {
         let address = match self.address {
             std::net::IpAddr::V4(a) => {

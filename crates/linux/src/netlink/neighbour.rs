@@ -13,7 +13,7 @@ use super::address::family_of;
 use crate::system_error::{Context, SystemError};
 
 impl Netlink {
-    /// Fixes the hardware address of a neighbour; it is never asked for and never expires.
+    /// Fixes the hardware address of a neighbour. The kernel never asks for it, and it never expires.
     pub fn add_neighbour(&self, interface: &str, neighbour: IpAddr, mac: &[u8]) -> Result<(), SystemError> {
         let mut message = NeighbourMessage::default();
         message.header.family = family_of(neighbour);

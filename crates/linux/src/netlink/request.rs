@@ -1,4 +1,4 @@
-//! Requests of the routing family: encode, exchange, decode.
+//! Requests of the routing family: encoded, exchanged, decoded.
 
 use std::io;
 
@@ -10,13 +10,13 @@ use netlink_packet_route::RouteNetlinkMessage;
 use super::Netlink;
 
 impl Netlink {
-    /// Asks for a change and waits for the kernel's verdict.
+    /// Requests a change and waits for the kernel's answer.
     pub(super) fn request(&self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         let mut bytes = encode(message, NLM_F_REQUEST | NLM_F_ACK | flags);
         self.connection.exchange(&mut bytes, 1).map(drop)
     }
 
-    /// Asks a question about one object, or about all when `dump` is set.
+    /// Queries one object, or all objects if `dump` is set.
     pub(super) fn query(
         &self,
         message: RouteNetlinkMessage,

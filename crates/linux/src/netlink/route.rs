@@ -1,4 +1,4 @@
-//! Routes, with the per-route TCP settings that older kernels have nowhere else.
+//! Routes, with the per-route TCP settings. Older kernels have these settings only here.
 
 use std::net::IpAddr;
 
@@ -18,22 +18,22 @@ use crate::system_error::{Context, SystemError};
 pub enum RouteTarget {
     /// A router on a connected network.
     Via(IpAddr),
-    /// An interface, whose network is taken to hold the destination.
+    /// An interface whose network contains the destination.
     Interface(String),
-    /// This host itself: what is routed so comes to its own sockets.
+    /// This host itself: its own sockets receive the packets.
     Local,
 }
 
 /// One route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// What it covers; length zero is the default route of the address's family.
+    /// The destinations of the route. Length zero is the default route of the address's family.
     pub destination: Prefix,
     /// Where it leads.
     pub target: RouteTarget,
     /// Routing table; `None` is the main table.
     pub table: Option<u32>,
-    /// Smaller is preferred; `None` leaves it to the kernel.
+    /// Priority; the smaller one is preferred. `None` leaves it to the kernel.
     pub priority: Option<u32>,
     /// Minimum retransmission timeout of TCP connections over this route, in milliseconds.
     pub rto_min_ms: Option<u32>,
@@ -96,7 +96,7 @@ impl Netlink {
         message.attributes.extend(route.priority.map(RouteAttribute::Priority));
         let mut metrics: Vec<_> = route.initial_cwnd.map(RouteMetric::InitCwnd).into_iter().collect();
         if let Some(ms) = route.rto_min_ms {
-            // TCP heeds this one only if it is locked.
+            // TCP obeys this metric only if it is locked.
             metrics.extend([RouteMetric::Lock(1 << RTAX_RTO_MIN), RouteMetric::RtoMin(ms)]);
         }
         if !metrics.is_empty() {

@@ -1,4 +1,4 @@
-//! Policy routing rules: which packets look into which routing table.
+//! Policy routing rules: they select the routing table for a packet.
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
@@ -11,11 +11,11 @@ use crate::system_error::{Context, SystemError};
 /// A rule that sends packets from one interface to a routing table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// IPv6 rather than IPv4.
+    /// The rule is for IPv6, not for IPv4.
     pub ipv6: bool,
-    /// Smaller is looked at first; the main table's rule has 32766.
+    /// The rule with the smaller priority comes first; the main table's rule has 32766.
     pub priority: u32,
-    /// The interface by which the packet came in.
+    /// The interface at which the packet arrived.
     pub input_interface: String,
     /// Only packets of this protocol.
     pub protocol: Option<Protocol>,
@@ -29,7 +29,7 @@ pub struct Rule {
     pub table: u32,
 }
 
-/// What a rule may ask for.
+/// Transport protocol that a rule may select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP.
@@ -39,7 +39,7 @@ pub enum Protocol {
 }
 
 impl Netlink {
-    /// Adds a rule; it is no error if the same rule exists.
+    /// Adds a rule. If the same rule exists, this is no error.
     pub fn add_rule(&self, rule: &Rule) -> Result<(), SystemError> {
         match self.request(RouteNetlinkMessage::NewRule(rule_message(rule)), NLM_F_CREATE | NLM_F_EXCL) {
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
@@ -47,7 +47,7 @@ impl Netlink {
         }
     }
 
-    /// Deletes every rule of one priority for packets from one interface; returns how many there were.
+    /// Deletes every rule of one priority for packets from one interface. Returns the number of deleted rules.
     pub fn delete_rules(
         &self,
         ipv6: bool,
@@ -98,5 +98,5 @@ fn rule_message(rule: &Rule) -> RuleMessage {
     message
 }
 
-/// More rules of one kind than anybody has; bounds the deletion.
+/// Bounds the deletion: more rules of one kind than anybody has.
 const RULES_MAX: usize = 1000;

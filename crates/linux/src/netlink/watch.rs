@@ -1,7 +1,8 @@
-//! Says when interfaces or routing rules that matter may have changed.
+//! Reports that relevant interfaces or routing rules may have changed.
 //!
-//! The kernel's messages only wake: what is so is asked for afterwards ([`Netlink::links`](super::Netlink::links)). So a message
-//! that was lost or not understood costs a needless look, and never leaves a wrong picture.
+//! The kernel's messages only wake the caller, which then queries the state
+//! ([`Netlink::links`](super::Netlink::links)). A lost or unknown message costs a needless query, and never leaves a
+//! wrong state.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,20 +16,20 @@ use netlink_sys::{Socket, SocketAddr};
 use super::Netlink;
 use crate::system_error::{Context, SystemError};
 
-/// Listens to the kernel.
+/// Listens to the kernel's messages.
 pub struct LinkWatch {
     socket: Socket,
     interest: Interest,
     datagram: Vec<u8>,
 }
 
-/// What matters.
+/// The relevant interfaces and rules.
 #[derive(Debug)]
 pub(crate) struct Interest {
     pub(crate) names: Vec<String>,
-    /// The numbers under which they were seen last: a renamed interface is told of by its new name.
+    /// Last known interface numbers. The message about a renamed interface has only its new name.
     pub(crate) indices: Vec<u32>,
-    /// Of rules that matter when they are deleted.
+    /// Priority of the rules whose deletion is relevant.
     pub(crate) priority: Option<u32>,
 }
 
@@ -39,8 +40,8 @@ impl std::fmt::Debug for LinkWatch {
 }
 
 impl LinkWatch {
-    /// For interfaces of these names in the calling thread's network namespace, whether they exist or not, and for deleted routing
-    /// rules of this priority.
+    /// Watches interfaces with these names in the calling thread's network namespace, whether they exist or not. Also
+    /// watches for deleted routing rules of this priority.
     pub fn open(names: &[&str], priority: Option<u32>) -> Result<LinkWatch, SystemError> {
         let socket = listen(priority.is_some()).context(|| "watch the interfaces".to_owned())?;
         let netlink = Netlink::open()?;
@@ -50,7 +51,7 @@ impl LinkWatch {
         Ok(LinkWatch { socket, interest, datagram: Vec::with_capacity(DATAGRAM_MAX) })
     }
 
-    /// Reads what the kernel has said, a part of it if that is much, and whether something that matters may be different.
+    /// Reads the waiting messages, at most 32 of them in a call. True if something relevant may have changed.
     pub fn has_changed(&mut self) -> bool {
         let mut changed = false;
         for _ in 0..DATAGRAMS_MAX {
@@ -58,7 +59,7 @@ impl LinkWatch {
             match self.socket.recv_from(&mut self.datagram, 0) {
                 Ok(_) => changed |= self.interest.is_met_by(&self.datagram),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // ENOBUFS: the kernel had more to say than there is room for.
+                // ENOBUFS: the kernel had more messages than the buffer holds.
                 Err(_) => changed = true,
             }
         }
@@ -67,7 +68,7 @@ impl LinkWatch {
 }
 
 impl Interest {
-    /// Whether any message of a datagram is about something that matters.
+    /// True if any message of a datagram is about something relevant.
     pub(crate) fn is_met_by(&mut self, datagram: &[u8]) -> bool {
         let mut rest = datagram;
         let mut is_ours = false;
@@ -83,7 +84,7 @@ impl Interest {
                     self.is_our_rule(&rule)
                 }
                 Ok(_) => false,
-                // A newer kernel's: look.
+                // A message of a newer kernel: query the state.
                 Err(_) => true,
             };
             rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -95,7 +96,7 @@ impl Interest {
         let named = |attribute: &LinkAttribute| matches!(attribute, LinkAttribute::IfName(name) if self.names.contains(name));
         let index = link.header.index;
         if link.attributes.iter().any(named) {
-            // One for each name is enough: older ones are gone.
+            // One number for each name is enough: older interfaces are gone.
             self.indices.retain(|known| *known != index);
             self.indices.push(index);
             let too_many = self.indices.len().saturating_sub(INDICES_MAX);
@@ -134,9 +135,11 @@ const RTNLGRP_LINK: u32 = 1;
 const RTNLGRP_IPV4_RULE: u32 = 8;
 const RTNLGRP_IPV6_RULE: u32 = 19;
 const HEADER_LENGTH: usize = 16;
-/// Linux: NLMSG_GOODSIZE is at most this, and a message about one interface is 2 KB.
+/// Linux limits messages to this size (NLMSG_GOODSIZE); a message about one interface has 2 KB.
 const DATAGRAM_MAX: usize = 32 << 10;
-/// Read in one turn. Our choice: well under a millisecond of work; the rest waits for the next turn.
+/// Datagrams read in one turn. Our choice: this is well under a millisecond of work, and the rest waits for the next
+/// turn.
 const DATAGRAMS_MAX: usize = 32;
-/// Our choice: twice as many interfaces as a gateway has, each once before and once after it was made anew.
+/// Our choice: two numbers for each interface of a gateway, one before and one after the interface was recreated.
+/// Room for twice as many interfaces as a gateway has.
 pub(crate) const INDICES_MAX: usize = 8;

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::netlink::Connection;
 
-/// Messages that take effect together or not at all.
+/// Messages that take effect all together or not at all.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
@@ -27,7 +27,8 @@ impl Batch {
         self.last = Some(start);
     }
 
-    /// Sends everything and waits for the verdict. An error of any message is reported in place of the last one's success.
+    /// Sends all messages and waits for the answer. An error of any message comes in place of the last message's
+    /// success.
     pub(super) fn send(mut self, connection: &Connection) -> io::Result<()> {
         let Some(last) = self.last else { return Ok(()) };
         let flags = u16::from_ne_bytes([self.bytes[last + 6], self.bytes[last + 7]]) | NLM_F_ACK;
@@ -36,21 +37,21 @@ impl Batch {
         connection.exchange(&mut self.bytes, 1).map(drop)
     }
 
-    /// One message that is no part of a batch; an answer besides its acknowledgement is ignored.
+    /// Sends one message outside a batch. Ignores the answer except for its acknowledgement.
     pub(super) fn ask(kind: Kind, attributes: &Attributes, connection: &Connection) -> io::Result<()> {
         let mut single = Batch::default();
         single.add(kind, NLM_F_ACK, attributes);
         connection.exchange(&mut single.bytes, 1).map(drop)
     }
 
-    /// Everything of one kind (`enum nf_tables_msg_types`), of all families.
+    /// Returns all objects of one kind (`enum nf_tables_msg_types`), of all families.
     pub(super) fn dump(kind: u16, connection: &Connection) -> io::Result<Vec<Vec<u8>>> {
         let mut single = Batch::default();
         single.begin(NFNL_SUBSYS_NFTABLES << 8 | kind, NLM_F_DUMP, NFPROTO_UNSPEC, 0);
         connection.exchange(&mut single.bytes, 1)
     }
 
-    /// Netlink's header and that of netfilter; the length is right for a message without attributes.
+    /// Writes the headers of netlink and netfilter. The length is right for a message without attributes.
     fn begin(&mut self, kind: u16, flags: u16, family: u8, resource: u16) -> usize {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&20u32.to_ne_bytes());
@@ -77,7 +78,7 @@ pub(super) enum Kind {
     DeleteElements = 14,
 }
 
-/// A list of netlink attributes; numbers are in network byte order, as nf_tables has them.
+/// A list of netlink attributes. Numbers are in network byte order, as in nf_tables.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attributes {
     bytes: Vec<u8>,
@@ -115,7 +116,7 @@ impl Attributes {
         self.bytes(kind | NLA_F_NESTED, &value.bytes)
     }
 
-    /// A list: `value` for each item, all of one kind, inside one attribute.
+    /// Adds a list: one attribute that holds all items, each with the same kind.
     pub(super) fn list(self, kind: u16, item_kind: u16, items: impl IntoIterator<Item = Attributes>) -> Self {
         let list = items.into_iter().fold(Attributes::new(), |list, item| list.nested(item_kind, &item));
         self.nested(kind, &list)
@@ -126,9 +127,9 @@ const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
 /// NLM_F_ROOT and NLM_F_MATCH.
 const NLM_F_DUMP: u16 = 0x300;
-/// Make what does not exist.
+/// Create the object if it does not exist.
 pub(super) const NLM_F_CREATE: u16 = 0x400;
-/// After what exists already.
+/// Append behind existing objects.
 pub(super) const NLM_F_APPEND: u16 = 0x800;
 const NLA_F_NESTED: u16 = 0x8000;
 const NFNL_SUBSYS_NFTABLES: u16 = 10;

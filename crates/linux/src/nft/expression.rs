@@ -1,4 +1,4 @@
-//! The expressions of a rule, each of which lets a packet go on or ends the rule for it.
+//! The expressions of a rule. Each lets a packet continue in the rule, or ends the rule for it.
 
 use super::batch::Attributes;
 
@@ -15,12 +15,12 @@ impl Expression {
     }
 }
 
-/// A register; longer data take the ones that follow, too.
+/// A register. Longer data also take the following registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Register(u32);
 
 impl Register {
-    /// Of four bytes each, from `NFT_REG32_00` on; there are 16.
+    /// One of the 16 registers of four bytes, from `NFT_REG32_00` on.
     pub(super) const fn new(number: u32) -> Self {
         Register(8 + number)
     }
@@ -28,23 +28,23 @@ impl Register {
     const VERDICT: Register = Register(0);
 }
 
-/// Where everything goes that is read right after it was loaded.
+/// The register for values that the next expression reads.
 pub(super) const SCRATCH: Register = Register::new(0);
 
-/// A part of a packet's description.
+/// A field of a packet's metadata.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Meta {
-    /// EtherType, in network byte order; that of the inner header if a VLAN tag was taken off.
+    /// EtherType, in network byte order. If a VLAN tag was removed, that of the inner header.
     Protocol = 1,
     /// The mark, in the host's byte order.
     Mark = 3,
-    /// Number of the interface that received it, in the host's byte order.
+    /// Number of the receiving interface, in the host's byte order.
     InputInterface = 4,
     /// Protocol number of the transport header, behind extension headers.
     TransportProtocol = 16,
 }
 
-/// A header in a packet.
+/// A header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Header {
     Link = 0,
@@ -52,7 +52,7 @@ pub(super) enum Header {
     Transport = 2,
 }
 
-/// How what was loaded compares with a value of the same length, as numbers in network byte order.
+/// Comparison of the loaded bytes with a value of the same length, as numbers in network byte order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Is {
     Equal = 0,
@@ -61,41 +61,41 @@ pub(super) enum Is {
     NotLess = 5,
 }
 
-/// What ends the evaluation of a rule.
+/// A decision that ends the evaluation of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verdict {
     /// Drops the packet.
     Drop,
-    /// Ends this table's part.
+    /// Accepts the packet in this table.
     Accept,
-    /// Goes on in another chain, and does not come back.
+    /// Continues in another chain, without return.
     Goto(&'static str, u8),
 }
 
-/// By how many bits, to which side.
+/// Direction of a shift, and the number of bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shift {
     Left(u8),
     Right(u8),
 }
 
-/// Loads a part of the description.
+/// Loads a metadata field.
 pub(super) fn load_meta(key: Meta) -> Expression {
     load_meta_to(SCRATCH, key)
 }
 
-/// The same into another register.
+/// Loads a metadata field into another register.
 pub(super) fn load_meta_to(register: Register, key: Meta) -> Expression {
     let data = Attributes::new().u32(1, register.0).u32(2, key as u32);
     Expression { name: "meta", data }
 }
 
-/// Sets the mark to what was loaded.
+/// Sets the mark to the loaded value.
 pub(super) fn set_mark() -> Expression {
     set_mark_from(SCRATCH)
 }
 
-/// The same from another register.
+/// Sets the mark from another register.
 pub(super) fn set_mark_from(register: Register) -> Expression {
     let data = Attributes::new().u32(2, Meta::Mark as u32).u32(3, register.0);
     Expression { name: "meta", data }
@@ -106,13 +106,13 @@ pub(super) fn load_header(header: Header, offset: u32, length: u32) -> Expressio
     load_header_to(SCRATCH, header, offset, length)
 }
 
-/// The same into a register; what is left of its last four bytes becomes zero.
+/// Loads bytes of a header into a register. The rest of its last four bytes becomes zero.
 pub(super) fn load_header_to(register: Register, header: Header, offset: u32, length: u32) -> Expression {
     let data = Attributes::new().u32(1, register.0).u32(2, header as u32).u32(3, offset).u32(4, length);
     Expression { name: "payload", data }
 }
 
-/// Writes two bytes of what was loaded into the transport header, whose checksum at `checksum_offset` is kept right.
+/// Writes two loaded bytes into the transport header, and updates its checksum at `checksum_offset`.
 pub(super) fn store_u16(offset: u32, checksum_offset: u32) -> Expression {
     let place = Attributes::new().u32(2, Header::Transport as u32).u32(3, offset).u32(4, 2);
     let data = place.u32(5, SCRATCH.0).u32(6, CSUM_INET).u32(7, checksum_offset);
@@ -124,18 +124,18 @@ pub(super) fn load_value(value: &[u8]) -> Expression {
     load_value_to(SCRATCH, value)
 }
 
-/// The same into another register.
+/// Loads a constant into another register.
 pub(super) fn load_value_to(register: Register, value: &[u8]) -> Expression {
     let data = Attributes::new().u32(1, register.0).nested(2, &value_of(value));
     Expression { name: "immediate", data }
 }
 
-/// Goes on if what was loaded equals `value`.
+/// Continues if the loaded bytes equal `value`.
 pub(super) fn equals(value: &[u8]) -> Expression {
     compare(Is::Equal, value)
 }
 
-/// Goes on if what was loaded compares with `value` like this.
+/// Continues if the comparison of the loaded bytes with `value` holds.
 pub(super) fn compare(is: Is, value: &[u8]) -> Expression {
     let data = Attributes::new().u32(1, SCRATCH.0).u32(2, is as u32).nested(3, &value_of(value));
     Expression { name: "cmp", data }
@@ -148,7 +148,7 @@ pub(super) fn mask(mask: &[u8], invert: &[u8]) -> Expression {
     Expression { name: "bitwise", data }
 }
 
-/// Shifts a number of four bytes in the host's byte order. The kernel knows no shift by zero.
+/// Shifts a number of four bytes in the host's byte order. The kernel refuses a shift by zero.
 pub(super) fn shift(by: Shift) -> Expression {
     let (operation, bits) = match by {
         Shift::Left(bits) => (1, bits),
@@ -159,30 +159,30 @@ pub(super) fn shift(by: Shift) -> Expression {
     Expression { name: "bitwise", data }
 }
 
-/// Turns a number of two bytes from network byte order into the host's, or back.
+/// Converts a number of two bytes from network byte order to the host's, or back.
 pub(super) fn swap_u16() -> Expression {
     let data = Attributes::new().u32(1, SCRATCH.0).u32(2, SCRATCH.0).u32(3, 0).u32(4, 2).u32(5, 2);
     Expression { name: "byteorder", data }
 }
 
-/// Goes on if what was loaded is in the set, or is not.
+/// Continues if the loaded bytes are in the set, or if they are not.
 pub(super) fn in_set(name: &str, is_in: bool) -> Expression {
     let data = Attributes::new().text(1, name).u32(2, SCRATCH.0).u32(5, u32::from(!is_in));
     Expression { name: "lookup", data }
 }
 
-/// Goes on if the key is in the map, with what belongs to it.
+/// Continues if the key is in the map, and loads the key's value.
 pub(super) fn look_up(name: &str, key: Register, value: Register) -> Expression {
     let data = Attributes::new().text(1, name).u32(2, key.0).u32(3, value.0);
     Expression { name: "lookup", data }
 }
 
-/// Ends the rule with the verdict that belongs to the key, if it is in the map.
+/// If the key is in the map, ends the rule with the verdict of the key.
 pub(super) fn look_up_verdict(name: &str, key: Register) -> Expression {
     look_up(name, key, Register::VERDICT)
 }
 
-/// Takes the key out of the map that holds it with this value.
+/// Removes the key from the map, which holds it with this value.
 pub(super) fn forget(name: &str, key: Register, value: Register) -> Expression {
     let data = Attributes::new().text(1, name).u32(3, DYNSET_DELETE).u32(4, key.0).u32(5, value.0);
     Expression { name: "dynset", data }
@@ -194,7 +194,7 @@ pub(super) fn end(verdict: Verdict) -> Expression {
     Expression { name: "immediate", data }
 }
 
-/// Answers a packet of TCP with a reset, and drops it.
+/// Answers a TCP packet with a reset, and drops it.
 pub(super) fn reject_with_reset() -> Expression {
     Expression { name: "reject", data: Attributes::new().u32(1, NFT_REJECT_TCP_RST) }
 }

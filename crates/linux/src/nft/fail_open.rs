@@ -15,30 +15,30 @@ use crate::netlink::{Connection, Netlink};
 use crate::slice::{Side, Slice};
 use crate::system_error::{Context, SystemError};
 
-/// Which packets are the gateway's, and what makes them so.
+/// Which packets belong to the gateway.
 #[derive(Clone, Debug)]
 pub struct FailOpenConfig {
-    /// Distinguishes gateways on one machine; the table is called `paceline-<name>`.
+    /// Distinguishes gateways on one machine. The table's name is `paceline-<name>`.
     pub name: String,
     /// The interfaces between which the gateway stands.
     pub ports: Vec<String>,
-    /// Hardware addresses of the host itself (see [`Netlink::host_addresses`]): what is sent to them is never dropped. The
-    /// packet sockets' filter must have the same.
+    /// Hardware addresses of the host itself (see [`Netlink::host_addresses`]). Frames to them are never dropped. The
+    /// packet sockets' filter must have the same addresses.
     pub except_destinations: Vec<[u8; 6]>,
-    /// Bits that are set in the packets' marks, for the routing rules of a TUN device. `None` drops the packets instead, which
-    /// keeps them from the bridge.
+    /// Bits to set in the packets' marks, for the routing rules of a TUN device. With `None` the rule drops the
+    /// packets instead, which keeps them from the bridge.
     pub mark: Option<u32>,
-    /// Only packets of these subscribers; the first port is then that towards the servers, and the other towards them. The packet
-    /// sockets' filters must have the same.
+    /// Only packets of these subscribers. Then the first port must be the one towards the servers, and the second the
+    /// one towards the subscribers. The packet sockets' filters must have the same slice.
     pub slice: Option<Slice>,
-    /// UDP too, unless it is sent to a group.
+    /// Also UDP, unless it is sent to a group.
     pub datagrams: bool,
     /// The rule lapses this long after the last refresh.
     pub timeout: Duration,
 }
 
 impl FailOpenConfig {
-    /// Drops packets, and lapses after half a second; our choice: a sender then times out once, not twice, and three of
+    /// Drops packets, and lapses after half a second. Our choice: a sender then times out once, not twice. Three of
     /// four refreshes, 125 ms apart, may be missed.
     pub fn new(name: &str, ports: &[&str], except_destinations: Vec<[u8; 6]>) -> Self {
         let ports = ports.iter().map(|&port| port.to_owned()).collect();
@@ -54,26 +54,28 @@ impl FailOpenConfig {
         }
     }
 
-    /// Marks packets that a router forwards and those from its TUN, which must be among the ports; to lapse after half a second.
+    /// Marks packets that a router forwards and those from its TUN, which must be among the ports. Lapses after half
+    /// a second.
     pub fn marking(name: &str, ports: &[&str], mark: u32) -> Self {
         FailOpenConfig { mark: Some(mark), ..Self::new(name, ports, Vec::new()) }
     }
 }
 
-/// What a refresh found.
+/// Result of a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refreshed {
-    /// The rule was in force all the time.
+    /// The rule was in force without a break.
     InTime,
-    /// The bridge may have forwarded what arrived before this; such packets are to be discarded.
+    /// The bridge may have forwarded packets that arrived before this time. The gateway must discard them.
     AfterLapse(Instant),
 }
 
-/// The installed rule: TCP over IPv4, and over IPv6 without extension headers, and ICMP that tells of a smaller path MTU is dropped at the ports' ingress, unless it is
-/// sent to the host itself, for [`FailOpenConfig::timeout`] after each refresh; or all TCP is marked.
+/// The installed rule. It drops packets at the ports' ingress for [`FailOpenConfig::timeout`] after each refresh,
+/// unless they are sent to the host itself. It drops TCP over IPv4, TCP over IPv6 without extension headers, and ICMP
+/// messages about a smaller path MTU. With a mark configured, it marks all TCP instead.
 ///
-/// The table belongs to this value's netlink socket: the kernel removes it when the process is gone, even before the timeout,
-/// and a reload of the machine's own firewall leaves it alone.
+/// The table belongs to this value's netlink socket. The kernel removes it when the process ends, even before the
+/// timeout. A reload of the machine's own firewall does not touch it.
 #[derive(Debug)]
 pub struct FailOpen {
     connection: Connection,
@@ -84,8 +86,8 @@ pub struct FailOpen {
 }
 
 impl FailOpen {
-    /// Installs the rule in the calling thread's network namespace, in force at once. Packets that arrived before the
-    /// returned time were also forwarded by the bridge.
+    /// Installs the rule in the calling thread's network namespace. It is in force at once. The bridge also forwarded
+    /// the packets that arrived before the returned time.
     pub fn install(config: &FailOpenConfig) -> Result<(FailOpen, Instant), SystemError> {
         let connection = Connection::open(netlink_sys::protocols::NETLINK_NETFILTER)?;
         let mut fail_open = FailOpen::over(connection, config)?;
@@ -95,7 +97,8 @@ impl FailOpen {
         Ok((fail_open, clock::now()))
     }
 
-    /// The rule of another process, whose netlink socket `descriptor` is; in force until `fresh_until` unless it is refreshed.
+    /// Takes over the rule of another process. `descriptor` is its netlink socket. Without a refresh the rule is in
+    /// force until `fresh_until`.
     pub fn adopt(
         config: &FailOpenConfig,
         descriptor: OwnedFd,
@@ -105,7 +108,8 @@ impl FailOpen {
         Ok(FailOpen { fresh_until, ..fail_open })
     }
 
-    /// Another descriptor of the socket to which the rule belongs, and until when it is in force: for [`FailOpen::adopt`].
+    /// Returns another descriptor of the socket that owns the rule, and the time until which the rule is in force.
+    /// For [`FailOpen::adopt`].
     pub fn descriptor(&self) -> io::Result<(OwnedFd, Instant)> {
         Ok((self.connection.descriptor()?, self.fresh_until))
     }
@@ -120,28 +124,28 @@ impl FailOpen {
         Ok(FailOpen { connection, table, ports, timeout: config.timeout, fresh_until: Instant::ZERO })
     }
 
-    /// Renews the rule; to be called four times within the timeout. Takes some tens of microseconds.
+    /// Renews the rule. Callers call it four times within the timeout. It takes some tens of microseconds.
     pub fn refresh(&mut self) -> Result<Refreshed, SystemError> {
         self.hold(self.timeout)
     }
 
-    /// As [`refresh`](Self::refresh), for another time than the usual one.
+    /// Renews the rule as [`refresh`](Self::refresh) does, but with another timeout.
     pub fn hold(&mut self, timeout: Duration) -> Result<Refreshed, SystemError> {
         let asked = clock::now();
         let mut batch = Batch::new();
-        // All elements go and come in one step. Linux before 6.12 does not renew the time of an element that exists, and
-        // deleting one that has expired would be an error.
+        // All elements are deleted and added again in one step. Linux before 6.12 does not renew the time of an
+        // existing element, and deleting an expired one by its key is an error.
         self.table.delete_all_elements(&mut batch, FRESH.name);
         self.add_fresh(&mut batch, timeout);
         batch.send(&self.connection).context(|| format!("refresh table {}", self.table.name))?;
         let done = clock::now();
-        // Judged at its completion: the old element served until then.
+        // Compare the time of completion: the old element was in force until then.
         let lapsed = done + LAPSE_MARGIN >= self.fresh_until;
         self.fresh_until = asked + timeout;
         Ok(if lapsed { Refreshed::AfterLapse(done) } else { Refreshed::InTime })
     }
 
-    /// Removes the rule: from here on the kernel forwards everything.
+    /// Removes the rule. From here on the kernel forwards everything.
     pub fn remove(self) -> Result<(), SystemError> {
         let mut batch = Batch::new();
         self.table.delete(&mut batch);
@@ -175,7 +179,7 @@ impl FailOpen {
                 self.add_dropping(&mut batch, ipv4(PROTOCOL_TCP));
                 self.add_dropping(&mut batch, ipv6(PROTOCOL_TCP));
                 if config.datagrams {
-                    // The first bit of an address is that of groups.
+                    // The first bit of an address marks groups.
                     let to_one = || [load_header(Header::Link, 0, 1), mask(&[1], &[0]), equals(&[0])];
                     self.add_dropping(&mut batch, ipv4(PROTOCOL_UDP).into_iter().chain(to_one()));
                     self.add_dropping(&mut batch, ipv6(PROTOCOL_UDP).into_iter().chain(to_one()));
@@ -195,7 +199,7 @@ impl FailOpen {
         self.table.add_elements(batch, FRESH.name, ports);
     }
 
-    /// The packet filter of the sockets (`Filter::Tcp`) decides the same from the same bytes.
+    /// Drops the same packets as the sockets' packet filter (`Filter::Tcp`) takes, by the same bytes.
     fn add_dropping(&self, batch: &mut Batch, which: impl IntoIterator<Item = Expression>) {
         let ours = [
             load_header(Header::Link, 0, 6),
@@ -207,7 +211,7 @@ impl FailOpen {
         self.table.add_rule(batch, CHAIN, which.into_iter().chain(ours));
     }
 
-    /// The same for some subscribers alone.
+    /// Adds the dropping rules for some subscribers only.
     fn add_sliced(&self, batch: &mut Batch, slice: &Slice, datagrams: bool) {
         for (number, set, ipv6) in [(3, OWN_IPV4, false), (4, OWN_IPV6, true)] {
             self.table.add_set(batch, number, &set);
@@ -265,7 +269,7 @@ impl FailOpen {
 
     fn explain(&self, error: io::Error) -> SystemError {
         let action = format!("install table {}", self.table.name);
-        // A table with an owner refuses everybody else.
+        // A table with an owner refuses changes by others.
         if error.raw_os_error() == Some(libc::EPERM) && nix::unistd::geteuid().is_root() {
             let reason = io::Error::other("a running gateway owns it, or CAP_NET_ADMIN is missing");
             return SystemError::new(action, reason);
@@ -284,7 +288,8 @@ fn is_ip(ethertype: &[u8; 2], protocol_offset: u32, protocol: u8) -> [Expression
 }
 
 impl Netlink {
-    /// The hardware addresses of all Ethernet interfaces here, each once: what is sent to them is for the host itself.
+    /// Returns the hardware addresses of all Ethernet interfaces here, each once. Frames to them are for the host
+    /// itself.
     pub fn host_addresses(&self) -> Result<Vec<[u8; 6]>, SystemError> {
         let links = self.links()?;
         let mut addresses: Vec<[u8; 6]> =
@@ -296,7 +301,7 @@ impl Netlink {
     }
 }
 
-/// Keys are of the types by which the `nft` program prints them: interface index, Ethernet address.
+/// The key types are those that the `nft` program prints: interface index, Ethernet address.
 const FRESH: Set = Set::new("fresh", Key { length: 4, kind: 20 });
 const HOST: Set = Set::new("host", Key { length: 6, kind: 9 });
 const OWN_IPV4: Set = Set::new("own-ipv4", Key { length: 4, kind: TYPE_MARK });
@@ -314,7 +319,7 @@ const PROTOCOL_ICMPV6: u8 = 58;
 const ICMP_TOO_BIG: [u8; 2] = [3, 4];
 const ICMPV6_TOO_BIG: [u8; 1] = [2];
 const NFT_TABLE_F_OWNER: u32 = 2;
-/// As the `filter` chains of other families.
+/// Same priority as the `filter` chains of other families.
 const PRIORITY: u32 = 0;
-/// The kernel's timers count in steps of up to 10 ms.
+/// The kernel's timers have a granularity of up to 10 ms.
 const LAPSE_MARGIN: Duration = Duration::from_millis(20);

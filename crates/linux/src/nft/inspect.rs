@@ -1,10 +1,10 @@
-//! What others have the kernel do with packets: base chains of every family, of which the gateway must know.
+//! Base chains of every family that others have installed in the kernel. The gateway must know them.
 
 use super::batch::Batch;
 use crate::netlink::Connection;
 use crate::system_error::{Context, SystemError};
 
-/// A chain that packets pass by themselves, without a rule that jumps to it.
+/// A chain that sees packets from a hook, not by a rule that jumps to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseChain {
     /// `ip`, `ip6`, `inet`, `bridge`, `netdev` or `arp`.
@@ -13,17 +13,17 @@ pub struct BaseChain {
     pub table: String,
     /// The chain's name.
     pub chain: String,
-    /// Where packets meet it: 0 prerouting (or ingress), 1 input, 2 forward, 3 output, 4 postrouting.
+    /// The hook: 0 prerouting (or ingress), 1 input, 2 forward, 3 output, 4 postrouting.
     pub hook: u32,
-    /// The interfaces at whose ingress it is, in the family `netdev`.
+    /// In the family `netdev`: the interfaces at whose ingress the chain is.
     pub interfaces: Vec<String>,
-    /// What no rule decides is dropped.
+    /// Packets that no rule decides are dropped.
     pub drops: bool,
-    /// Rules in it.
+    /// Number of rules in the chain.
     pub rules: usize,
 }
 
-/// Every base chain of the calling thread's network namespace.
+/// Returns every base chain of the calling thread's network namespace.
 pub fn base_chains() -> Result<Vec<BaseChain>, SystemError> {
     let connection = Connection::open(netlink_sys::protocols::NETLINK_NETFILTER)?;
     let dump = |kind| Batch::dump(kind, &connection).context(|| "list nftables' chains and rules".to_owned());
@@ -60,7 +60,7 @@ pub(crate) fn base_chain(message: &[u8]) -> Option<BaseChain> {
     })
 }
 
-/// From the header of netfilter's messages.
+/// Reads the family from the header of a netfilter message.
 fn family(message: &[u8]) -> Option<&'static str> {
     match *message.get(16)? {
         1 => Some("inet"),
@@ -75,7 +75,7 @@ fn family(message: &[u8]) -> Option<&'static str> {
 
 type List<'a> = Vec<(u16, &'a [u8])>;
 
-/// Those behind the headers of netlink (16 bytes) and netfilter (4).
+/// Returns the attributes behind the headers of netlink (16 bytes) and netfilter (4 bytes).
 fn attributes(message: &[u8]) -> List<'_> {
     nested(message.get(20..).unwrap_or_default())
 }
@@ -99,7 +99,7 @@ fn text(list: &List<'_>, kind: u16) -> Option<String> {
     find(list, kind).map(name_of)
 }
 
-/// Up to the zero that ends it.
+/// Returns the text before the zero byte at its end.
 fn name_of(value: &[u8]) -> String {
     let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
     String::from_utf8_lossy(&value[..end]).into_owned()

@@ -1,14 +1,15 @@
-//! The table by which the kernel goes on rescaling windows when the gateway does not, and ends split flows.
+//! The table with which the kernel rescales windows when the gateway does not, and ends split flows.
 //!
-//! To a flow whose windows the gateway rescales, its end would be a change of units: the client would read the server's window
-//! as a few hundred bytes. So the kernel is told of each such flow, and shifts its windows itself, in packets that the gateway's
-//! own rule ([`FailOpen`](super::FailOpen)) has let through: after it has lapsed, and behind it in order.
+//! If the gateway stops rescaling the windows of a flow, their unit changes. The client would read the server's
+//! window as a few hundred bytes. So the table lists each rescaled flow, and the kernel shifts its windows. It does
+//! this only in packets that the gateway's own rule ([`FailOpen`](super::FailOpen)) has let through. That rule comes
+//! first, and lets packets through after it has lapsed.
 //!
-//! The ends of a split flow do not know what the other has: each of their packets is answered with a reset, which has the very
-//! number that its sender expects next.
+//! The ends of a split flow do not know which data the other end has. The kernel answers each of their packets with a
+//! reset. The reset has the exact sequence number that the sender expects next.
 //!
-//! The table belongs to nobody, so that it outlives the process. It is no part of the machine's own firewall, but a reload of
-//! that may remove it: [`RescaleTable::exists`] tells.
+//! The table has no owner, so that it outlives the process. It is not part of the machine's own firewall, but a
+//! reload of that firewall may remove it: see [`RescaleTable::exists`].
 
 mod rules;
 
@@ -24,37 +25,39 @@ use crate::fallback::Fallback;
 use crate::netlink::Connection;
 use crate::system_error::{Context, SystemError};
 
-/// Where to rescale, and what not.
+/// Where the kernel rescales, and which packets it leaves alone.
 #[derive(Clone, Debug)]
 pub struct RescaleConfig {
-    /// That of the gateway's [`FailOpenConfig`](super::FailOpenConfig); the table is called `paceline-<name>-windows`.
+    /// The name in the gateway's [`FailOpenConfig`](super::FailOpenConfig). The table's name is
+    /// `paceline-<name>-windows`.
     pub name: String,
     /// The interfaces between which the gateway stands.
     pub ports: Vec<String>,
-    /// Packets with one of these bits in their marks go to the gateway.
+    /// Packets with one of these bits in their marks go to the gateway, and are not rescaled.
     pub mark: Option<u32>,
-    /// Flows are forgotten after it, unless the table is made anew: nobody else removes those of a gateway that never returns.
+    /// Flows expire after this time, unless the table is created anew. Nobody else removes the flows of a gateway
+    /// that never returns.
     pub timeout: Duration,
 }
 
 impl RescaleConfig {
-    /// Forgets flows after a day: our choice, more than a restart takes.
+    /// Flows expire after a day. Our choice: longer than a restart takes.
     pub fn new(name: &str, ports: &[&str], mark: Option<u32>) -> Self {
         let ports = ports.iter().map(|&port| port.to_owned()).collect();
         RescaleConfig { name: name.to_owned(), ports, mark, timeout: Duration::from_secs(86_400) }
     }
 }
 
-/// A flow (client to server) comes or goes.
+/// A flow (client to server) opened or closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowChange {
-    /// It is to be treated like this.
+    /// The flow needs this treatment from here on.
     Opened(FlowKey, Fallback),
-    /// It was to be treated like this.
+    /// The flow had this treatment.
     Closed(FlowKey, Fallback),
 }
 
-/// The table, which stays when this value goes.
+/// The table. It stays when this value is dropped.
 #[derive(Debug)]
 pub struct RescaleTable {
     connection: Connection,
@@ -63,18 +66,19 @@ pub struct RescaleTable {
 }
 
 impl RescaleTable {
-    /// For the table in the calling thread's network namespace; it is made by [`replace`](Self::replace).
+    /// Opens a connection for the table in the calling thread's network namespace. [`replace`](Self::replace) creates
+    /// the table.
     pub fn open(config: RescaleConfig) -> Result<RescaleTable, SystemError> {
         let connection = Connection::open(netlink_sys::protocols::NETLINK_NETFILTER)?;
         let table = Table { name: format!("paceline-{}-windows", config.name) };
         Ok(RescaleTable { connection, table, config })
     }
 
-    /// Makes the table, with these flows alone, in place of what an earlier gateway left.
+    /// Replaces the table of an earlier gateway by one with only these flows.
     pub fn replace(&self, flows: impl IntoIterator<Item = (FlowKey, Fallback)>) -> Result<(), SystemError> {
         let mut flows = flows.into_iter().map(|(flow, fallback)| FlowChange::Opened(flow, fallback));
         let mut batch = Batch::new();
-        // Deleting what does not exist would be an error.
+        // Deleting a table that does not exist is an error, so it is created first.
         self.table.create(&mut batch, 0);
         self.table.delete(&mut batch);
         self.table.create(&mut batch, 0);
@@ -90,7 +94,8 @@ impl RescaleTable {
         }
     }
 
-    /// Carries out changes, all or none of each [`CHANGES_MAX`]. It is an error if a flow that closes is not there.
+    /// Applies changes in groups of [`CHANGES_MAX`], each group as a whole or not at all. Closing a flow that is not
+    /// in the table is an error.
     pub fn change(&self, changes: &[FlowChange]) -> Result<(), SystemError> {
         for some in changes.chunks(CHANGES_MAX) {
             let mut batch = Batch::new();
@@ -100,7 +105,7 @@ impl RescaleTable {
         Ok(())
     }
 
-    /// Whether the table is there.
+    /// True if the table exists.
     pub fn exists(&self) -> Result<bool, SystemError> {
         match Batch::ask(Kind::GetTable, &self.table.named(), &self.connection) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
@@ -115,7 +120,8 @@ impl RescaleTable {
         batch.send(&self.connection).context(|| format!("remove table {}", self.table.name))
     }
 
-    /// In their order: a flow may close and another open with the same addresses. What follows one another is one message.
+    /// Keeps the order: a flow may close, and another with the same addresses may open. Consecutive changes of one
+    /// kind share a message.
     fn add_changes(&self, batch: &mut Batch, changes: &[FlowChange]) {
         let same_kind = |a: &FlowChange, b: &FlowChange| {
             std::mem::discriminant(a) == std::mem::discriminant(b) && a.set() == b.set()
@@ -137,7 +143,7 @@ impl FlowChange {
         if flow.src.is_ipv4() { FLOWS_IPV4.name } else { FLOWS_IPV6.name }
     }
 
-    /// One for each direction that is changed at all.
+    /// Returns one element for each direction that needs a change.
     fn elements(&self) -> impl Iterator<Item = Attributes> {
         let (FlowChange::Opened(flow, fallback) | FlowChange::Closed(flow, fallback)) = *self;
         let is_opened = matches!(self, FlowChange::Opened(..));
@@ -158,7 +164,7 @@ impl FlowChange {
     }
 }
 
-/// Addresses and ports as the rules load them; each takes a multiple of four bytes.
+/// Returns addresses and ports as the rules load them. Each takes a multiple of four bytes.
 fn key_of(flow: &FlowKey) -> Vec<u8> {
     let mut key = Vec::with_capacity(40);
     for address in [flow.src.ip(), flow.dst.ip()] {
@@ -174,7 +180,8 @@ fn key_of(flow: &FlowKey) -> Vec<u8> {
     key
 }
 
-/// Flows in one batch: two elements of up to 72 bytes each must fit into an attribute of 64 KB.
+/// Largest number of changes in one batch. Two elements a flow, of up to 72 bytes each, must fit into an attribute of
+/// 64 KB.
 pub const CHANGES_MAX: usize = 256;
 
 const _: () = assert!(CHANGES_MAX * 2 * 72 < 65_536, "an attribute's length has 16 bits");

@@ -5,32 +5,32 @@ use paceline_wire::Duration;
 use super::batch::{Attributes, Batch, Kind, NLM_F_APPEND, NLM_F_CREATE};
 use super::expression::{Expression, value_of};
 
-/// A table's name, put into each message about it.
+/// A table's name, which is in each message about the table.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) name: String,
 }
 
-/// A set, or a map where it has data.
+/// A set. With data it is a map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Set {
     pub(super) name: &'static str,
     pub(super) key: Key,
     pub(super) data: Option<Data>,
-    /// Its elements go this long after they came.
+    /// Time after which an element expires.
     pub(super) timeout: Option<Duration>,
-    /// Rules take elements out.
+    /// Rules remove elements.
     pub(super) dynamic: bool,
 }
 
-/// The length of a key in bytes, and the number by which the `nft` program prints it.
+/// The length of a key in bytes, and its type number for the output of the `nft` program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     pub(super) length: u32,
     pub(super) kind: u32,
 }
 
-/// What an element of a map holds.
+/// Type of the values of a map.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Data {
     /// A number of four bytes.
@@ -58,7 +58,7 @@ impl Table {
         Attributes::new().text(1, &self.name)
     }
 
-    /// Adds a set. `number` is for references within the batch, which are by name here.
+    /// Adds a set. `number` would serve references within the batch, but they are by name here.
     pub(super) fn add_set(&self, batch: &mut Batch, number: u32, set: &Set) {
         let mut flags = 0;
         for (is_set, flag) in [
@@ -104,7 +104,7 @@ impl Table {
         batch.add(Kind::DeleteElements, 0, &self.part(set));
     }
 
-    /// Adds a chain that sees all packets that come in by `ports`; a smaller priority is earlier.
+    /// Adds a chain for all packets that arrive at `ports`. A smaller priority comes first.
     pub(super) fn add_ingress(&self, batch: &mut Batch, chain: &str, ports: &[String], priority: u32) {
         let devices = ports.iter().fold(Attributes::new(), |list, port| list.text(1, port));
         let hook = Attributes::new().u32(1, NF_NETDEV_INGRESS).u32(2, priority).nested(4, &devices);
@@ -112,7 +112,7 @@ impl Table {
         batch.add(Kind::NewChain, NLM_F_CREATE, &message);
     }
 
-    /// Adds a chain that rules go to.
+    /// Adds a chain that rules jump to.
     pub(super) fn add_chain(&self, batch: &mut Batch, chain: &str) {
         batch.add(Kind::NewChain, NLM_F_CREATE, &self.named().text(3, chain));
     }
@@ -134,17 +134,17 @@ impl Table {
     }
 }
 
-/// An element of a set, which is its key.
+/// Returns an element of a set: its key.
 pub(super) fn element(key: &[u8]) -> Attributes {
     Attributes::new().nested(1, &value_of(key))
 }
 
-/// The same, to lapse after this time and not that of the set.
+/// Returns an element that lapses after this time instead of the set's.
 pub(super) fn element_for(key: &[u8], timeout: Duration) -> Attributes {
     element(key).u64(NFTA_SET_ELEM_TIMEOUT, timeout.as_millis())
 }
 
-/// An element of a map.
+/// Returns an element of a map.
 pub(super) fn entry(key: &[u8], data: &Attributes) -> Attributes {
     element(key).nested(2, data)
 }

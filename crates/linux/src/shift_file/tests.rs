@@ -1,6 +1,6 @@
 use super::*;
 
-/// A path of its own for each test, gone with the value.
+/// A separate path for each test, removed with the value.
 struct Place(PathBuf);
 
 impl Place {
@@ -113,7 +113,7 @@ fn one_gateway_has_it() {
     assert!(error.to_string().contains(&this), "{error}");
 }
 
-/// As a process that the gateway had forked, and that has not yet executed another program.
+/// Simulates a process that the gateway had forked, and that has not yet executed another program.
 #[test]
 fn who_lets_go_of_it_soon_is_waited_for() {
     let place = Place::new("soon");

@@ -1,4 +1,4 @@
-//! What the tests with real TCP connections share.
+//! Shared code of the tests with real TCP connections.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -14,7 +14,7 @@ use paceline_linux::{
 use paceline_wire::{Node, PortId};
 use sha2::{Digest, Sha256};
 
-/// False, with a line that says so, where namespaces may not be made.
+/// False if namespaces may not be created. In that case prints a line about it.
 pub(crate) fn permitted() -> bool {
     match netns::check_permitted() {
         Ok(()) => true,
@@ -25,14 +25,14 @@ pub(crate) fn permitted() -> bool {
     }
 }
 
-/// A node on a thread of its own, in a namespace, between interfaces.
+/// A node on its own thread, in a namespace, between interfaces.
 pub(crate) struct Driven<N> {
     stop: StopHandle,
     thread: JoinHandle<(N, Vec<PortCounters>)>,
 }
 
 impl<N: Node + Send + 'static> Driven<N> {
-    /// Starts `node` with `interfaces` as its ports from 0.
+    /// Starts `node` with `interfaces` as its ports, numbered from 0.
     pub(crate) fn start(netns: &Netns, interfaces: &[&str], filter: &Filter, node: N) -> Self {
         let mut event_loop = EventLoop::new(EventLoopConfig::default()).unwrap();
         for (number, interface) in interfaces.iter().enumerate() {
@@ -62,7 +62,7 @@ impl<N: Node + Send + 'static> Driven<N> {
     }
 }
 
-/// Sends `len` bytes from a listener at `server` to `client` and back the same bytes' hash; returns seconds.
+/// Sends `len` bytes from a listener at `server` to `client`, and compares the hashes of sent and received bytes.
 pub(crate) fn transfer(server: (&Netns, IpAddr), client: (&Netns, IpAddr), len: usize) {
     let listener = server.0.run(|| TcpListener::bind((server.1, 0))).unwrap().unwrap();
     let address = listener.local_addr().unwrap();

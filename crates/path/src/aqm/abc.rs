@@ -1,8 +1,9 @@
-//! The router of ABC (Goyal et al., "ABC: A Simple Explicit Congestion Controller for Wireless Networks", NSDI 2020): each packet tells
-//! its sender to accelerate or to brake, so that what comes an RTT later is the rate that the router wants.
+//! The router of ABC (Goyal et al., "ABC: A Simple Explicit Congestion Controller for Wireless Networks", NSDI 2020).
+//! Each packet tells its sender to accelerate or to brake. One RTT later, packets arrive at the rate that the router
+//! wants.
 //!
-//! Packets that accelerate are ECT(1), packets that brake ECT(0). There is one queue; the paper's second one, for flows that do not know
-//! ABC, is not here.
+//! The mark "accelerate" is ECT(1), and "brake" is ECT(0). There is one queue. The paper's second queue, for flows
+//! without ABC, is not implemented.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -19,22 +20,23 @@ use crate::random::Probability;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct AbcConfig {
-    /// Eta: the share of the link that is aimed at.
+    /// Eta: the target utilization of the link.
     pub eta: Probability,
-    /// Delta: the time in which a queue is to drain. Stable above two thirds of the longest RTT (Theorem 3.1).
+    /// Delta: the time in which a queue must drain. Stable above two thirds of the longest RTT (Theorem 3.1).
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub delta: Duration,
-    /// d_t: the wait that is good enough.
+    /// d_t: the tolerated wait.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub threshold: Duration,
-    /// T: over which the link's capacity and the rate of dequeueing are measured.
+    /// T: the window over which the link's capacity and the dequeue rate are measured.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub window: Duration,
 }
 
 impl Default for AbcConfig {
-    /// Eta and delta as in the evaluation for an RTT of 100 ms. Our choice: a threshold of 20 ms and a window of 50 ms, because the
-    /// opportunities of an LTE link come in bunches of some milliseconds, and half an RTT is news.
+    /// Eta and delta as in the evaluation for an RTT of 100 ms. Our choice: a threshold of 20 ms and a window of 50 ms.
+    /// The opportunities of an LTE link come in bunches of some milliseconds, and measurements of half an RTT are
+    /// fresh.
     fn default() -> Self {
         AbcConfig {
             eta: Probability::from_ppm(980_000),
@@ -52,20 +54,21 @@ impl AbcConfig {
     }
 }
 
-/// One queue, first in, first out.
+/// One first-in, first-out queue.
 #[derive(Clone, Debug)]
 pub(super) struct Abc {
     config: AbcConfig,
     fifo: DropTail,
-    /// In units of `ONE`.
+    /// Tokens, in units of [`ONE`].
     token: u64,
-    /// What was dequeued within the window, and when.
+    /// Time and size of the packets dequeued within the window.
     dequeued: VecDeque<(Instant, u32)>,
     dequeued_bytes: u64,
 }
 
 const ONE: u64 = 1 << 16;
-/// Our choice: Algorithm 1's limit is five packets, because more would let a burst of accelerates pass after a fade.
+/// Our choice for the limit of Algorithm 1: five packets. More would let a burst of "accelerate" marks pass after a
+/// fade.
 const TOKEN_LIMIT: u64 = 5 * ONE;
 
 impl Abc {
@@ -74,7 +77,7 @@ impl Abc {
         Abc { config, fifo, token: 0, dequeued: VecDeque::new(), dequeued_bytes: 0 }
     }
 
-    /// Eq. (2): f = tr / (2 cr), at most 1, in units of `ONE`. Of a link without a limit all accelerate.
+    /// Eq. (2): f = tr / (2 cr), at most 1, in units of [`ONE`]. On a link without a limit all packets accelerate.
     fn accelerating(&self, now: Instant, wait: Duration, desk: &Desk<'_>) -> u64 {
         let from = Instant::from_nanos(now.as_nanos().saturating_sub(self.config.window.as_nanos()));
         let Some(capacity) = desk.capacity_bytes(from.max(desk.start), now) else { return ONE };
@@ -83,7 +86,8 @@ impl Abc {
         (target * u128::from(ONE) / (2 * current)).min(u128::from(ONE)) as u64
     }
 
-    /// Eq. (1): tr = eta mu - mu / delta * max(x - d_t, 0), in bytes of a window. x is the wait of the packet that leaves.
+    /// Eq. (1): tr = eta mu - mu / delta * max(x - d_t, 0), in bytes per window. x is the wait of the packet that
+    /// leaves.
     fn target(&self, capacity: u64, wait: Duration) -> u64 {
         let capacity = u128::from(capacity);
         let share = capacity * u128::from(self.config.eta.as_ppb()) / 1_000_000_000;
@@ -109,7 +113,7 @@ impl QueueDiscipline for Abc {
         desk.admit(&mut self.fifo, waiting);
     }
 
-    /// Algorithm 1: a packet that accelerates needs a token to go on doing so.
+    /// Algorithm 1: a packet keeps its mark "accelerate" only if there is a token.
     fn dequeue(&mut self, now: Instant, desk: &mut Desk<'_>) -> Option<Waiting> {
         let waiting = self.fifo.pop()?;
         self.count(now, waiting.parcel.bytes);
@@ -147,7 +151,8 @@ mod tests {
         Abc::new(AbcConfig::default(), QueueLimit::Unlimited)
     }
 
-    /// Packets of 1,040 bytes at 1 MB/s: `every` of them leave in a hundredth of their time, all waiting `wait_ms`.
+    /// Returns the share of packets that brake. The link carries 1 MB/s. Every 10 ms this number of packets of 1,040
+    /// bytes arrives, and they leave after `wait_ms`.
     fn share_braking(packets_per_10_ms: u64, wait_ms: u64) -> f64 {
         let mut bench = Bench::new();
         bench.accelerate = true;
@@ -161,10 +166,11 @@ mod tests {
         bench.counters.marked.packets as f64 / (200 * packets_per_10_ms) as f64
     }
 
-    /// A full link without a queue is to be held: eta / 2 accelerate.
+    /// A full link without a queue must stay full: eta / 2 of the packets accelerate.
     #[test]
     fn a_full_link_brakes_half() {
-        // Packets leave in bursts of 9, so that the window of 50 ms has 37 to 45 of 1,040 bytes: f = 0.98 * 50,000 / (2 * 41 * 1,040).
+        // Packets leave in bursts of 9, so that the window of 50 ms has 37 to 45 packets of 1,040 bytes. Then
+        // f = 0.98 * 50,000 / (2 * 41 * 1,040).
         let share = share_braking(9, 0);
         assert!((0.41..=0.45).contains(&share), "{share}");
     }
@@ -179,11 +185,11 @@ mod tests {
     fn a_queue_brakes_more() {
         let share = share_braking(9, 86);
         assert!((0.70..=0.80).contains(&share), "{share}");
-        // Beyond d_t + eta delta the target is nothing.
+        // If the wait exceeds d_t + eta delta, the target is zero.
         assert!(share_braking(9, 160) > 0.99, "{}", share_braking(9, 160));
     }
 
-    /// An accelerate may become a brake, and nothing else changes.
+    /// The router only changes "accelerate" into "brake".
     #[test]
     fn what_does_not_know_abc_passes() {
         for ect in [false, true] {

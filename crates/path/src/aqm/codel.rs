@@ -1,4 +1,5 @@
-//! CoDel (RFC 8289): drops at the head when packets have waited too long for a whole interval, ever more often while they do.
+//! CoDel (RFC 8289). It drops at the head if packets have waited too long for a whole interval. While they still do,
+//! drops become more frequent.
 
 use alloc::boxed::Box;
 
@@ -13,13 +14,13 @@ use crate::queue_limit::QueueLimit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct CodelConfig {
-    /// The wait that is good enough.
+    /// The tolerated wait.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub target: Duration,
-    /// How long it may be exceeded: the longest usual RTT.
+    /// The time for which the wait may exceed the target: the longest usual RTT.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub interval: Duration,
-    /// Packets that can be marked are marked in place of dropped.
+    /// Marks ECN-capable packets in place of dropping them.
     pub ecn: bool,
 }
 
@@ -84,11 +85,13 @@ pub(super) struct CodelState {
     maxpacket: u64,
 }
 
-/// Within so many intervals after the last drop the rate of dropping goes on where it was (RFC 8289, Section 5.5).
+/// If dropping restarts within this number of intervals after the last drop, it continues at the earlier rate (RFC
+/// 8289, Section 5.5).
 const REMEMBERED_INTERVALS: u64 = 16;
 
 impl CodelState {
-    /// What goes next out of `fifo` (RFC 8289, Section 5.5). A packet that is marked goes as if the next one had been dropped for.
+    /// Returns the next packet of `fifo` (RFC 8289, Section 5.5). A marked packet leaves as if a packet before it had
+    /// been dropped.
     pub(super) fn dequeue(
         &mut self,
         now: Instant,
@@ -131,7 +134,7 @@ impl CodelState {
         next
     }
 
-    /// Drops whatever is due while in the dropping state.
+    /// Drops packets that are due in the dropping state.
     fn go_on(
         &mut self,
         now: Instant,
@@ -161,8 +164,8 @@ impl CodelState {
         Some(waiting)
     }
 
-    /// The first packet, and whether the wait has been too long for an interval. When no more than a packet is left behind it, the
-    /// link would only idle.
+    /// Returns the first packet, and true if the wait has been too long for an interval. If at most one packet remains
+    /// behind it, the answer is false, because a drop would let the link idle.
     fn dodequeue(
         &mut self,
         now: Instant,
@@ -186,7 +189,7 @@ impl CodelState {
         Some((waiting, ok_to_drop))
     }
 
-    /// RFC 8289, Section 5.6, in whole nanoseconds.
+    /// RFC 8289, Section 5.6, in integer nanoseconds.
     fn control_law(&self, t: Instant, interval: Duration) -> Instant {
         let interval = u128::from(interval.as_nanos());
         let span = (interval * interval / u128::from(self.count.max(1))).isqrt();
@@ -210,8 +213,8 @@ mod tests {
         assert_eq!([1, 2, 4, 100].map(next), [100_000_000, 70_710_678, 50_000_000, 10_000_000]);
     }
 
-    /// One packet leaves each millisecond and two come: every wait is above 5 ms from 10 ms on. The first drop is an interval after
-    /// that, then the gaps are 100 ms / sqrt(count).
+    /// Two packets come and one leaves each millisecond, so every wait exceeds 5 ms from 10 ms on. The first drop is
+    /// one interval later. Then the gaps are 100 ms / sqrt(count).
     #[test]
     fn a_standing_queue_is_dropped_from_ever_more_often() {
         let mut bench = Bench::new();
@@ -225,11 +228,11 @@ mod tests {
         }
         let gaps: alloc::vec::Vec<u64> = drops.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!((105..=112).contains(&drops[0]), "{drops:?}");
-        // On whole milliseconds after 100, 170.7, 228.4 and 278.4.
+        // Rounded up to whole milliseconds after 100, 170.7, 228.4 and 278.4.
         assert_eq!(gaps[..4], [100, 71, 58, 50], "{drops:?}");
     }
 
-    /// A burst that has drained within the interval is nobody's fault.
+    /// A burst that drains within the interval is not dropped.
     #[test]
     fn a_burst_is_let_through() {
         let mut bench = Bench::new();

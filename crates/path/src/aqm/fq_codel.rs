@@ -1,4 +1,5 @@
-//! FQ-CoDel (RFC 8290): a queue for each flow, by hash; flows that begin go first, then all in turn; CoDel in each.
+//! FQ-CoDel (RFC 8290): a queue for each flow, chosen by hash. New flows go first, then all take turns. Each queue has
+//! CoDel.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -17,17 +18,17 @@ use crate::queue_limit::QueueLimit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FqCodelConfig {
-    /// CoDel's, for each queue.
+    /// CoDel's target for each queue.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub target: Duration,
-    /// CoDel's, for each queue.
+    /// CoDel's interval for each queue.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub interval: Duration,
-    /// Packets that can be marked are marked in place of dropped.
+    /// Marks ECN-capable packets in place of dropping them.
     pub ecn: bool,
-    /// Flows are spread over so many queues.
+    /// The number of queues over which flows are spread.
     pub queues: u16,
-    /// What a queue may send in its turn.
+    /// The bytes that a queue may send in its turn.
     #[serde(deserialize_with = "crate::units::de::bytes")]
     pub quantum: u64,
 }
@@ -70,17 +71,17 @@ pub(super) struct FqCodel {
 struct Flow {
     fifo: DropTail,
     codel: CodelState,
-    /// What it may still send in its turn, negative when it has sent more.
+    /// The bytes that it may still send in its turn; negative if it has sent more.
     credit: i64,
-    /// It is on one of the two lists.
+    /// True if it is on one of the two lists.
     listed: bool,
 }
 
 /// RFC 8290, Section 5.2.3.
 const PACKETS_MAX: usize = 10_240;
-/// RFC 8290, Section 4.1: so many are dropped at once at most when there is no room.
+/// The most packets that are dropped at once if there is no room (RFC 8290, Section 4.1).
 const BATCH: usize = 64;
-/// Our choice: more than any packet, and far below what a credit can count.
+/// Our choice: larger than any packet, and far smaller than the largest credit.
 const QUANTUM_MAX: u64 = 1 << 30;
 
 impl FqCodel {
@@ -113,7 +114,7 @@ impl FqCodel {
         over && !desk.idle || packets > PACKETS_MAX
     }
 
-    /// Drops half of the packets of the longest queue, 64 at most, from its head (RFC 8290, Section 4.1).
+    /// Drops half of the packets of the longest queue, at most 64, from its head (RFC 8290, Section 4.1).
     fn make_room(&mut self, desk: &mut Desk<'_>) {
         let lists = self.new.iter().chain(&self.old);
         let Some(&fattest) = lists.max_by_key(|index| self.flows[usize::from(**index)].fifo.bytes()) else {
@@ -170,7 +171,8 @@ impl QueueDiscipline for FqCodel {
                 return Some(waiting);
             }
             list.pop_front();
-            // A new flow that is empty goes round once, so that others are not starved by one that comes again and again.
+            // An empty new flow passes once through the old list. Otherwise a flow that returns again and again could
+            // starve the others.
             if from_new {
                 self.old.push_back(index);
             } else {
@@ -192,8 +194,8 @@ impl QueueDiscipline for FqCodel {
     }
 }
 
-/// Addresses, protocol and ports, or addresses alone where there are no ports: FNV-1a over a seed, its bits mixed at the end, as the low
-/// ones choose the queue.
+/// Hashes addresses, protocol and ports, or addresses alone if there are no ports. It is FNV-1a with a seed. Its bits
+/// are mixed at the end, because the low bits choose the queue.
 fn hash(seed: u64, packet: &Packet) -> u64 {
     let mut state = 0xcbf2_9ce4_8422_2325 ^ seed;
     let mut add = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! PIE (RFC 8033): drops at the tail with a probability that a controller moves with the delay and its change.
+//! PIE (RFC 8033): drops at the tail with a probability that follows the delay and its change.
 
 use alloc::boxed::Box;
 
@@ -14,16 +14,16 @@ use crate::random::Random;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PieConfig {
-    /// The delay that it holds: QDELAY_REF.
+    /// The target delay: QDELAY_REF.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub target: Duration,
-    /// Between two updates of the probability: T_UPDATE.
+    /// Interval between two updates of the probability: T_UPDATE.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub update: Duration,
-    /// How long a burst is let through: MAX_BURST.
+    /// The longest burst that passes without drops: MAX_BURST.
     #[serde(deserialize_with = "crate::units::de::duration")]
     pub burst: Duration,
-    /// Packets that can be marked are marked in place of dropped, as long as that is done to no more than a tenth.
+    /// Marks ECN-capable packets in place of dropping them, while the probability is at most 10 %.
     pub ecn: bool,
 }
 
@@ -52,27 +52,28 @@ pub(super) struct Pie {
     config: PieConfig,
     fifo: DropTail,
     random: Random,
-    /// Parts of [`ONE`].
+    /// In parts of [`ONE`].
     drop_prob: u64,
     accu_prob: u64,
     burst_allowance: Duration,
     qdelay_old: Duration,
-    /// What the packet that left last had waited.
+    /// The wait of the last packet that left.
     sojourn: Duration,
-    /// Of the probability; `None` before the first packet.
+    /// Time of the next update; `None` before the first packet.
     next_update: Option<Instant>,
 }
 
-/// Our choice: updates are made up for after a silence, and shall not be without number.
+/// Our choice: missed updates are made up after a silence, so their number must be bounded.
 const UPDATE_MIN: Duration = Duration::from_micros(100);
 /// The probability of 1.
 const ONE: u64 = 1_000_000_000_000_000_000;
-/// alpha is an eighth and beta five quarters of a probability for each second (RFC 8033, Section 4.2), in eighths.
+/// alpha is 1/8 and beta 5/4 of a probability per second (RFC 8033, Section 4.2); here in eighths.
 const ALPHA_EIGHTHS: i128 = 1;
 const BETA_EIGHTHS: i128 = 10;
-/// Parts of [`ONE`] in a nanosecond of a second.
+/// Parts of [`ONE`] per nanosecond, for a rate of 1 per second.
 const ONE_PER_NS: i128 = 1_000_000_000;
-/// Two packets are no queue (RFC 8033, Section 4.1; Linux sch_pie.c:pie_drop_early takes full-sized ones).
+/// A queue of at most two packets has no drops (RFC 8033, Section 4.1; Linux sch_pie.c:pie_drop_early uses full-sized
+/// ones).
 const TWO_PACKETS: u64 = 2 * 1_500;
 
 impl Pie {
@@ -90,7 +91,7 @@ impl Pie {
         }
     }
 
-    /// Does the updates that are due.
+    /// Performs the updates that are due.
     fn update_until(&mut self, now: Instant) {
         let Some(mut at) = self.next_update else {
             self.next_update = Some(now + self.config.update);
@@ -98,7 +99,7 @@ impl Pie {
         };
         while at <= now {
             if self.is_at_rest() {
-                // Nothing changes until a packet comes.
+                // Nothing changes until a packet arrives.
                 let periods = now.saturating_since(at).as_nanos() / self.config.update.as_nanos();
                 at += self.config.update * periods;
             }
@@ -138,7 +139,7 @@ impl Pie {
         self.qdelay_old = qdelay;
     }
 
-    /// By what a change is divided, so that a small probability moves in small steps (RFC 8033, Section 4.2).
+    /// Divisor of a change, which makes small probabilities move in small steps (RFC 8033, Section 4.2).
     fn damping(&self) -> i128 {
         match self.drop_prob {
             p if p < ONE / 1_000_000 => 2_048,
@@ -151,13 +152,13 @@ impl Pie {
         }
     }
 
-    /// By timestamps (RFC 8033, Section 4.3; Linux sch_pie.c since 5.6): what the packet that left last had waited. Our choice: or the one
-    /// at the head so far, if that is longer, because nothing leaves during an outage.
+    /// The delay by timestamps (RFC 8033, Section 4.3; Linux sch_pie.c since 5.6): the wait of the last packet that
+    /// left. Our choice: the wait of the head if that is longer, because nothing leaves during an outage.
     fn qdelay(&self, now: Instant) -> Duration {
         self.fifo.front().map_or(Duration::ZERO, |head| self.sojourn.max(now.saturating_since(head.arrival)))
     }
 
-    /// RFC 8033, Sections 4.1 and 4.4; the draws are spaced as in Section 5.4.
+    /// RFC 8033, Sections 4.1 and 4.4. Drops are spaced as in Section 5.4.
     fn drop_early(&mut self) -> bool {
         let half = self.config.target / 2;
         if !self.burst_allowance.is_zero()
@@ -227,7 +228,8 @@ mod tests {
         Pie::new(PieConfig { ecn, ..PieConfig::default() }, QueueLimit::Unlimited, Random::named(1, "aqm"))
     }
 
-    /// Eq. of Section 4.2 at a constant 40 ms: 25 ms above the target is 1/320, and the first change 5/100; by 2048.
+    /// The equation of Section 4.2 at a constant 40 ms: 25 ms above the target give 1/320, and the first change gives
+    /// 5/100. Both are divided by 2048.
     #[test]
     fn the_probability_moves_as_the_equation_says() {
         let mut bench = Bench::new();
@@ -256,7 +258,7 @@ mod tests {
         assert!(pie.is_at_rest(), "{pie:?}");
     }
 
-    /// Two come where one leaves: half must go, and the wait stays near the target.
+    /// 11 packets come for every 10 that leave. The wait stays near the target.
     #[test]
     fn the_delay_is_held_near_the_target() {
         let mut bench = Bench::new();

@@ -1,8 +1,9 @@
-//! RED (Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993): drops at the tail with a probability
-//! that grows with the average queue.
+//! RED (Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993). It drops at the tail
+//! with a probability that grows with the average queue.
 //!
-//! Thresholds are those of Linux's tc (iproute2 tc/q_red.c): a quarter of the limit, and a third of that. The largest probability of
-//! 2 %, the weight of 1/512 and the gentle slope above the upper threshold are those of ns-3's RedQueueDisc (LInterm, QW, Gentle).
+//! The thresholds are those of Linux's tc (iproute2 tc/q_red.c): a quarter of the limit, and a third of that. The other
+//! values are those of ns-3's RedQueueDisc (LInterm, QW, Gentle). They are the largest probability of 2 %, the weight
+//! of 1/512 and the gentle slope above the upper threshold.
 
 use alloc::boxed::Box;
 
@@ -22,12 +23,12 @@ pub struct RedConfig {
     pub min: Probability,
     /// The upper threshold, as a share of the queue's limit.
     pub max: Probability,
-    /// What is dropped when the average has come to the upper threshold.
+    /// The drop probability when the average reaches the upper threshold.
     pub max_p: Probability,
-    /// Above, the probability rises to 1 at twice the threshold (Floyd, "Recommendation on using the gentle variant of RED", 2000). Without,
-    /// everything is dropped there.
+    /// Above the upper threshold, the probability rises to 1 at twice that threshold (Floyd, "Recommendation on using
+    /// the gentle variant of RED", 2000). If false, everything is dropped above the upper threshold.
     pub gentle: bool,
-    /// Packets that can be marked are marked in place of dropped by chance.
+    /// Marks ECN-capable packets in place of dropping them by chance.
     pub ecn: bool,
 }
 
@@ -58,13 +59,13 @@ pub(super) struct Red {
     config: RedConfig,
     fifo: DropTail,
     random: Random,
-    /// Thresholds and average are in bytes or packets, as the limit is, times 2^[`WEIGHT_SHIFT`].
+    /// Thresholds and average are in bytes or packets, like the limit, times 2^[`WEIGHT_SHIFT`].
     min_th: u64,
     max_th: u64,
     avg: u64,
-    /// Packets since the last one was dropped; `None` below the lower threshold.
+    /// Packets since the last drop; `None` below the lower threshold.
     count: Option<u64>,
-    /// Since when nothing waits.
+    /// Time since which the queue is empty.
     q_time: Option<Instant>,
 }
 
@@ -76,7 +77,7 @@ enum Verdict {
 
 /// w_q = 1/512 (ns-3: 0.002; the paper, Section 6: at least 0.001).
 const WEIGHT_SHIFT: u32 = 9;
-/// What a packet is taken to be while none comes (ns-3 MeanPktSize is 500, Linux's examples have 1000).
+/// Assumed packet size while no packet arrives (ns-3 MeanPktSize is 500, Linux's examples have 1000).
 const MEAN_PACKET: u64 = 1_000;
 const ONE_PPB: u64 = 1_000_000_000;
 
@@ -103,8 +104,8 @@ impl Red {
         }
     }
 
-    /// The paper, Section 3: what is there when a packet arrives moves the average; time without a queue lets it fall as if so many
-    /// packets had found none as the link could have sent.
+    /// Updates the average (the paper, Section 3). The queue at a packet's arrival moves it. Time with an empty queue
+    /// lets it fall, as if all packets that the link could have sent had found an empty queue.
     fn update_average(&mut self, now: Instant, desk: &Desk<'_>) {
         if let Some(since) = self.q_time.take() {
             let m = desk.capacity_bytes(since, now).map_or(u64::MAX, |bytes| bytes / MEAN_PACKET);
@@ -117,7 +118,7 @@ impl Red {
         self.avg = self.avg - (self.avg >> WEIGHT_SHIFT) + units;
     }
 
-    /// Whether a packet stays.
+    /// Decides whether a packet stays.
     fn decide(&mut self) -> Verdict {
         if self.avg < self.min_th {
             self.count = None;
@@ -128,7 +129,7 @@ impl Red {
             return Verdict::Surely;
         };
         let count = self.count.map_or(0, |count| count + 1);
-        // Eq. of Section 4: gaps between drops are even, not geometric.
+        // Equation of Section 4: gaps between drops are uniform, not geometric.
         let p_a = match ONE_PPB.checked_sub(count.saturating_mul(p_b)) {
             None | Some(0) => ONE_PPB,
             Some(rest) => (p_b * ONE_PPB).div_ceil(rest),
@@ -138,7 +139,7 @@ impl Red {
         if drops { Verdict::ByChance } else { Verdict::Keep }
     }
 
-    /// In parts per billion; `None` where everything is dropped.
+    /// The probability in parts per billion; `None` if everything is dropped.
     fn p_b(&self) -> Option<u64> {
         let max_p = u64::from(self.config.max_p.as_ppb());
         let along = |part: u64, whole: u64, rise: u64| {
@@ -166,7 +167,7 @@ impl QueueDiscipline for Red {
         let keeps = match verdict {
             Verdict::Keep => true,
             Verdict::ByChance => self.config.ecn && desk.mark(&waiting.parcel),
-            // Whoever must shed load does not mark (ns-3 UseHardDrop).
+            // Where every packet is dropped, none is marked (ns-3 UseHardDrop).
             Verdict::Surely => false,
         };
         if keeps {
@@ -200,7 +201,7 @@ impl QueueDiscipline for Red {
     }
 }
 
-/// `avg` (1 - w_q)^m, by squaring, in 32 bits behind the point.
+/// Returns `avg` (1 - w_q)^m, by squaring, with 32 fractional bits.
 fn decayed(avg: u64, mut m: u64) -> u64 {
     const POINT: u32 = 32;
     let mut factor: u64 = 1 << POINT;

@@ -21,14 +21,14 @@ impl IntoInstant for Duration {
     }
 }
 
-/// A bottleneck by hand: full-sized packets of one flow at a time, and a byte in a microsecond.
+/// A simple bottleneck for tests: full-sized packets of one flow at a time, and one byte per microsecond.
 pub(super) struct Bench {
     parcels: Parcels,
     pub(super) counters: LinkCounters,
     server: Server,
     pub(super) flow: u16,
     pub(super) ect: bool,
-    /// Packets are ABC's and ask to accelerate.
+    /// Packets have ABC's mark "accelerate".
     pub(super) accelerate: bool,
 }
 
@@ -71,7 +71,7 @@ impl Bench {
         }
     }
 
-    /// The flow of the packet that goes.
+    /// Returns the flow of the packet that leaves.
     pub(super) fn take(&mut self, discipline: &mut dyn QueueDiscipline, at: Duration) -> Option<u16> {
         let waiting = discipline.dequeue(at.into_instant(), &mut self.desk())?;
         let flow = self.parcels.packet(&waiting.parcel).unwrap().flow_key().unwrap().dst.port() - 1_024;

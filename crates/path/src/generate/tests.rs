@@ -29,7 +29,7 @@ fn a_seed_always_gives_the_same_trace() {
     let trace = TraceModel::lte_driving().generate().unwrap();
     assert_eq!(trace, TraceModel::lte_driving().generate().unwrap());
     assert_ne!(trace, TraceModel { seed: 2, ..TraceModel::lte_driving() }.generate().unwrap());
-    // Pinned: published runs must repeat on every machine and with every version of the libraries.
+    // Pinned, because published runs must repeat on every machine and with every version of the libraries.
     let sum: u64 = trace.counts().map(|(at_ms, count)| u64::from(at_ms) * u64::from(count)).sum();
     assert_eq!((trace.opportunities(), sum), (79_999, 4_815_787_982));
 }
@@ -46,7 +46,7 @@ fn hand_overs_pause_the_link() {
     let pauses = model.generate().unwrap().pauses(Duration::from_millis(150));
     assert!((20..60).contains(&pauses.len()), "{} in 120 s", pauses.len());
     let longest = pauses.iter().map(|pause| pause.length.as_millis()).max().unwrap();
-    // Two may follow each other closely.
+    // Two pauses may follow each other closely.
     assert!((300..900).contains(&longest), "{longest} ms");
 }
 

@@ -1,7 +1,8 @@
-//! A link whose queue is managed: the discipline holds what waits, the link's own queue what it has chosen.
+//! A link with queue management. The discipline holds the waiting packets, and the link's own queue holds the packet
+//! chosen as next.
 //!
-//! Something waits in the discipline only while a packet is being sent or has been chosen, so the rest of the link need not look there
-//! to know whether it is idle.
+//! Packets wait in the discipline only while a packet is being sent or is chosen. So the rest of the link need not look
+//! there to know whether it is idle.
 
 use alloc::boxed::Box;
 
@@ -44,8 +45,8 @@ impl Link {
             .enqueue(waiting, &mut Desk { parcels, counters, server, start: *start, chosen, idle });
     }
 
-    /// Lets the discipline choose what goes next, at the time at which the bottleneck turned free, or at which the packet came that
-    /// found it free: whoever drives the link late gets the same choice.
+    /// Lets the discipline choose the next packet. The time of the choice is when the bottleneck became free, or when a
+    /// packet arrived at the free bottleneck. So the choice does not depend on late calls.
     #[inline(never)]
     pub(super) fn choose(&mut self) {
         let Link { managed, parcels, counters, server, start, queue, free_at, .. } = self;

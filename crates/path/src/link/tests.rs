@@ -33,7 +33,7 @@ fn link(config: LinkConfig) -> Link {
     Link::new(config, 1, Instant::ZERO).unwrap()
 }
 
-/// (packet, arrival in microseconds, queueing delay in microseconds) of all that arrives.
+/// Returns (packet, arrival in microseconds, queueing delay in microseconds) for all packets that arrive.
 fn drain(link: &mut Link) -> Vec<(u32, u64, u64)> {
     let mut arrived = Vec::new();
     while let Some(event) = link.next_event() {
@@ -108,7 +108,7 @@ fn the_tail_is_dropped_when_the_queue_is_full() {
     let packets = LinkConfig { queue: QueueLimit::Packets(2), ..bytes.clone() };
     for config in [bytes, packets] {
         let mut link = link(config);
-        // The first is being sent, two wait; the small one finds 3,000 bytes, or two packets, before it.
+        // The first is being sent, and two wait. The small one finds 3,000 bytes, or two packets, in the queue.
         for (number, size) in [(1, 1_500), (2, 1_500), (3, 1_500), (4, 40)] {
             link.send(at_us(0), numbered(number, size));
         }
@@ -137,7 +137,7 @@ fn a_trace_delivers_at_its_milliseconds() {
     for number in 1..=5 {
         link.send(at_us(0), numbered(number, 1_000));
     }
-    // 1,000 bytes and half of the next go at 2 ms, and so on; the queueing delay is all the time until the last byte.
+    // 1,000 bytes and half of the next packet go at 2 ms, and so on. The queueing delay lasts until the last byte.
     let expected =
         [(1, 2_000, 2_000), (2, 2_000, 2_000), (3, 2_000, 2_000), (4, 5_000, 5_000), (5, 10_000, 10_000)];
     assert_eq!(drain(&mut link), expected);
@@ -188,7 +188,7 @@ fn outages_hold_packets_or_lose_them() {
     // 100 bytes of the second are sent before the outage. The 3 ms count as waiting, not as sending.
     assert_eq!(drain(&mut holding), [(1, 900, 0), (2, 4_800, 3_900), (3, 5_700, 4_800), (4, 6_600, 5_700)]);
     assert_eq!(holding.capacity_bytes(at_us(0), at_us(5_000)), Some(2_000));
-    // Those that end at 1.8, 2.7 and 3.6 ms are lost.
+    // The packets that end at 1.8, 2.7 and 3.6 ms are lost.
     dropping.send(at_us(3_600), numbered(5, 500));
     assert_eq!(drain(&mut dropping), [(1, 900, 0), (5, 4_100, 0)]);
     assert_eq!(dropping.counters().dropped_by_outage.packets, 3);
@@ -200,7 +200,7 @@ fn loss_spares_retransmissions_when_told_so() {
     let config =
         LinkConfig { loss: Loss::Scripted(script), loss_on: LossScope::Originals, ..LinkConfig::default() };
     let mut link = link(config);
-    // Segments 1000, 2000, 2000 again, 3000, 3000 again, 4000: the second and third original are lost.
+    // Segments 1000, 2000, 2000 again, 3000, 3000 again, 4000: the second and third originals are lost.
     for seq in [1_000, 2_000, 2_000, 3_000, 3_000, 4_000] {
         link.send(at_us(0), segment(key(0), seq, 1_000));
     }
@@ -317,7 +317,8 @@ fn impossible_configurations_are_refused() {
     assert_eq!(refuse(LinkConfig { delay, ..LinkConfig::default() }), ConfigError::NoFirstStep);
 }
 
-/// Packets as (first position, length), and those that are lost; what arrives, and when in milliseconds.
+/// Takes packets as (first position, length), and the lost ones. Returns the packets that arrive, with their times in
+/// milliseconds.
 fn held_back(packets: &[(u32, u32)], lost: &[u64]) -> Vec<(u32, u64)> {
     let scripts = lost.iter().map(|packet| ScriptedLoss { packet: *packet, count: 1 }).collect();
     let config = LinkConfig {
@@ -339,7 +340,7 @@ fn held_back(packets: &[(u32, u32)], lost: &[u64]) -> Vec<(u32, u64)> {
     arrived
 }
 
-/// The second is lost and comes again as the fifth: the two behind it arrive with it. Across the wrap, too.
+/// The second packet is lost and sent again as the fifth. The two after it arrive with it, also across the wrap.
 #[test]
 fn what_is_out_of_order_is_held_back() {
     for first in [1_000, u32::MAX - 150] {
@@ -350,14 +351,14 @@ fn what_is_out_of_order_is_held_back() {
     }
 }
 
-/// Nothing fills the hole: nothing arrives. A copy of what has arrived passes.
+/// Nothing fills the gap, so nothing after it arrives. A copy of data that has arrived passes.
 #[test]
 fn a_hole_that_stays_holds_everything_behind_it() {
     let packets = [(0, 100), (100, 100), (200, 100), (0, 100), (300, 100)];
     assert_eq!(held_back(&packets, &[2]), [(0, 5), (0, 8)]);
 }
 
-/// After 4,097 packets the box has no more room, and gives up.
+/// With 4,097 held packets the box has no more room, and gives up.
 #[test]
 fn a_box_has_so_much_room() {
     let packets: Vec<(u32, u32)> = (0..4_099).map(|n| (100 * n, 100)).collect();

@@ -7,17 +7,18 @@ use paceline_wire::{Duration, Rate};
 use crate::error::ConfigError;
 use crate::random::Probability;
 
-/// Loss as a function of what is offered to the link, linear between the rows of a table, constant beyond its ends.
+/// Loss as a function of the load offered to the link. It is linear between the rows of a table, and constant beyond
+/// its ends.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LoadLoss {
-    /// Load is the rate at which IP bytes were handed to the link over the last span of this length.
+    /// The load is the rate at which IP bytes were handed to the link over the last window of this length.
     ///
-    /// Our choice: a second, because the published tables are of rates held for minutes, and a TCP sender's bursts should
-    /// not count as load.
+    /// Our choice: one second. The published tables are of rates held for minutes, and a TCP sender's bursts should not
+    /// count as load.
     #[serde(deserialize_with = "crate::units::de::duration", default = "second")]
     pub window: Duration,
-    /// In rising order of rate.
+    /// Rows in rising order of rate.
     pub table: Vec<LoadPoint>,
 }
 
@@ -28,7 +29,7 @@ pub struct LoadPoint {
     /// Offered load.
     #[serde(deserialize_with = "crate::units::de::rate")]
     pub rate: Rate,
-    /// Share of packets lost.
+    /// Share of lost packets.
     pub loss: Probability,
 }
 
@@ -39,8 +40,8 @@ fn second() -> Duration {
 }
 
 impl LoadLoss {
-    /// Table 1 of the accelerator's text: UDP over a production HSPA cell of at most 7.2 Mbit/s. What the cell itself
-    /// could not carry is in these figures, so the link of a run with them should not drop it once more.
+    /// Table 1 of the accelerator's text: UDP over a production HSPA cell of at most 7.2 Mbit/s. The figures include
+    /// drops by the cell's own limit. So a run with this table should not drop these packets again.
     pub fn hspa_cell() -> Self {
         let percent = [(1, 1), (2, 1), (3, 1), (4, 4), (5, 21), (6, 33), (7, 47)];
         let point = |(mbps, percent): (u64, u64)| LoadPoint {
@@ -50,7 +51,7 @@ impl LoadLoss {
         LoadLoss { window: WINDOW, table: percent.into_iter().map(point).collect() }
     }
 
-    /// The loss at a load.
+    /// Returns the loss at a load.
     pub fn at(&self, rate: Rate) -> Probability {
         let above = self.table.partition_point(|point| point.rate <= rate);
         let below = above.checked_sub(1).and_then(|index| self.table.get(index));
@@ -71,7 +72,7 @@ impl LoadLoss {
 }
 
 impl LoadPoint {
-    /// The line from here to `high` at `rate`, which lies between.
+    /// Interpolates between this point and `high` at `rate`.
     fn towards(self, high: LoadPoint, rate: Rate) -> Probability {
         let [low, at, end] = [self.rate, rate, high.rate].map(|rate| i128::from(rate.as_bytes_per_sec()));
         let [from, to] = [self.loss, high.loss].map(|loss| i128::from(loss.as_ppb()));
@@ -80,11 +81,11 @@ impl LoadPoint {
     }
 }
 
-/// Bytes over a sliding window, in tenths of it: the last ten whole tenths count.
+/// Bytes over a sliding window of the last ten complete tenths.
 #[derive(Clone, Debug)]
 pub(super) struct LoadMeter {
     tenth: Duration,
-    /// Bytes by tenth, modulo the number of entries; ten whole ones and the one under way.
+    /// Bytes by tenth, modulo the number of entries: ten complete ones and the current one.
     bytes: [u64; TENTHS + 1],
     current: u64,
 }
@@ -96,7 +97,7 @@ impl LoadMeter {
         LoadMeter { tenth: window / TENTHS as u64, bytes: [0; TENTHS + 1], current: 0 }
     }
 
-    /// Counts a packet, and tells the rate over the window before.
+    /// Counts a packet, and returns the rate over the window before.
     pub(super) fn offered(&mut self, at: Duration, bytes: u64) -> Rate {
         let tenth = at.as_nanos() / self.tenth.as_nanos().max(1);
         for passed in 0..tenth.saturating_sub(self.current).min(self.bytes.len() as u64) {

@@ -4,7 +4,7 @@ fn process(loss: Loss) -> LossProcess {
     LossProcess::new(loss, Random::named(3, "loss"))
 }
 
-/// Which of `n` packets are lost, the k-th one (from 1) being in scope when the predicate says so.
+/// Returns the lost ones of `n` packets. The predicate tells whether the k-th packet, counted from 1, is in scope.
 fn lost(process: &mut LossProcess, n: u64, in_scope: impl Fn(u64) -> bool) -> Vec<u64> {
     (1..=n)
         .filter(|k| {
@@ -50,7 +50,7 @@ fn bursts_have_the_asked_mean_and_length() {
 
 #[test]
 fn loss_rises_with_load() {
-    // 1,500 bytes a millisecond are 12 Mbit/s, beyond the table: 47 %. The first second counts as little load.
+    // 1,500 bytes per millisecond are 12 Mbit/s, beyond the table: 47 %. The first second counts as little load.
     let mut process = process(Loss::Load(LoadLoss::hspa_cell()));
     let lost = lost(&mut process, 20_000, |_| true);
     let early = lost.iter().filter(|k| **k <= 100).count();

@@ -36,7 +36,7 @@ fn hold(start: u64, end: u64) -> Outages {
     Outages { windows: alloc::vec![OutageWindow { start: ms(start), end: ms(end) }], ..Outages::default() }
 }
 
-/// Finish times in microseconds of packets that are always ready.
+/// Returns the finish times, in microseconds, of packets that are always ready.
 fn finishes(server: &mut Server, ready: Duration, bytes: &[u64]) -> Vec<u64> {
     let mut free_at = ready;
     bytes
@@ -58,7 +58,7 @@ fn a_constant_rate_takes_its_time() {
 
 #[test]
 fn rounding_does_not_add_up() {
-    // 900,000 bytes/s: a full packet takes 1,666,666.67 ns; 600 of them exactly one second.
+    // At 900,000 bytes/s a full packet takes 1,666,666.67 ns, and 600 of them take exactly one second.
     let mut server = server(RateProcess::Constant(Rate::from_mbps(7.2)));
     let mut free_at = Duration::ZERO;
     for _ in 0..600 {
@@ -69,7 +69,7 @@ fn rounding_does_not_add_up() {
 
 #[test]
 fn what_is_left_of_a_packet_goes_on_at_the_new_rate() {
-    // 1,000 of 1,500 bytes in the first ms, the rest at half the rate.
+    // 1,000 of 1,500 bytes in the first millisecond, the rest at half the rate.
     let mut server = server(steps(&[(0, 1_000_000), (1, 500_000), (10, 0), (20, 1_000_000)]));
     assert_eq!(finishes(&mut server, Duration::ZERO, &[1_500]), [2_000]);
     // 1,000 bytes until 10 ms, a pause at rate zero, 500 bytes from 20 ms on.
@@ -110,7 +110,7 @@ fn an_opportunity_delivers_1500_bytes() {
 #[test]
 fn small_packets_share_an_opportunity_and_large_ones_take_several() {
     let mut server = server(opportunities(&[1, 2, 3, 4]));
-    // 500 + 1,000 fill the first; 40 bytes of the next packet start the second, and so on.
+    // 500 + 1,000 bytes fill the first. 40 bytes of the next packet begin the second, and so on.
     assert_eq!(
         finishes(&mut server, Duration::ZERO, &[500, 1_000, 40, 1_500, 3_000]),
         [1_000, 1_000, 2_000, 3_000, 5_000]
@@ -121,9 +121,9 @@ fn small_packets_share_an_opportunity_and_large_ones_take_several() {
 fn what_nobody_waits_for_is_lost() {
     let mut server = server(opportunities(&[1, 2, 3, 4]));
     assert_eq!(server.serve(Duration::ZERO, 100).unwrap().finish, ms(1));
-    // 1,400 bytes of that opportunity are gone for a packet that comes later.
+    // A packet that comes later cannot use the other 1,400 bytes of that opportunity.
     assert_eq!(server.serve(us(1_001), 100).unwrap().finish, ms(2));
-    // One that comes at that very instant may use it.
+    // A packet that comes at the instant of the opportunity may use it.
     assert_eq!(server.serve(ms(2), 100).unwrap().finish, ms(2));
     assert_eq!(server.serve(us(3_500), 1_500).unwrap().finish, ms(4));
 }
@@ -145,7 +145,7 @@ fn opportunities_during_an_outage_are_lost() {
 }
 
 proptest! {
-    /// A link that always has something to send carries its capacity, to the packet that is being sent.
+    /// A link that always has data to send carries its capacity, except for the packet that is being sent.
     #[test]
     fn a_busy_server_carries_its_capacity(
         times in prop::collection::vec(0u32..50, 1..30),

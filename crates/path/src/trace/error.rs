@@ -1,17 +1,17 @@
-//! What can be wrong with the text of a trace, told with the number of the line.
+//! Errors in the text of a trace, with the number of the line.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Why there is no trace.
+/// Why a text gives no trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceError {
-    /// There is no row, or no opportunity in any of them.
+    /// There is no row, or no row has an opportunity.
     Empty,
-    /// The last opportunity is at millisecond 0, so that the trace would repeat without end at one instant.
+    /// The last opportunity is at millisecond 0. Then the trace would repeat endlessly at one instant.
     NoPeriod,
-    /// More opportunities than the type holds (some 4 * 10^9), or a series longer than a day.
+    /// More opportunities than the type holds (about 4 * 10^9), or a series longer than a day.
     TooLong,
     /// Opportunities out of order.
     Unordered {
@@ -20,28 +20,28 @@ pub enum TraceError {
         /// The entry before it.
         previous_ms: u32,
     },
-    /// One line cannot be used. Lines count from 1.
+    /// A line cannot be used. Lines count from 1.
     Line {
         /// The number of the line.
         line: usize,
-        /// What is wrong there.
+        /// The fault of the line.
         problem: LineProblem,
     },
     /// The CSV header has no such column.
     NoColumn {
-        /// What was asked for; `None`: any column of a rate.
+        /// The requested column; `None` means any column of a rate.
         wanted: Option<String>,
         /// The columns that exist.
         columns: Vec<String>,
     },
-    /// The CSV header has several columns of rates, and none was asked for.
+    /// The CSV header has several columns of rates, and none was requested.
     ManyColumns {
         /// The candidates.
         columns: Vec<String>,
     },
 }
 
-/// What is wrong with a line.
+/// The fault of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineProblem {
     /// Not a whole number of milliseconds.
@@ -60,16 +60,16 @@ pub enum LineProblem {
         /// Cells that this row has.
         found: usize,
     },
-    /// A cell without content where a number should be.
+    /// An empty cell in place of a number.
     EmptyCell {
         /// The name of the column.
         column: String,
     },
-    /// A cell that is not a number, or negative, or beyond any link.
+    /// A cell that is not a number, is negative, or is larger than any link's rate.
     NotANumber {
         /// The name of the column.
         column: String,
-        /// What stands there.
+        /// The text of the cell.
         text: String,
     },
     /// Rows are missing between the line above and this one.

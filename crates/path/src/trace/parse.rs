@@ -1,4 +1,4 @@
-//! Text to trace.
+//! Parses the text of traces.
 
 use alloc::string::ToString;
 
@@ -8,29 +8,29 @@ use super::Trace;
 use super::error::{LineProblem, TraceError};
 use super::series::{Gaps, Series};
 
-/// How a trace is written down.
+/// The text formats of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceFormat {
-    /// One whole millisecond a line, each an opportunity for 1,500 bytes.
+    /// Each line is a whole millisecond, and an opportunity for 1,500 bytes.
     Mahimahi,
-    /// A header and rows of cells between commas; one column holds Mbit/s, another may hold seconds.
+    /// A header and rows of cells, separated by commas. One column holds Mbit/s, and another may hold seconds.
     Csv,
-    /// Seconds, blanks, mean Mbit/s since the row above; the steps may be irregular.
+    /// Rows of seconds, blanks, and mean Mbit/s since the row before. The steps may be irregular.
     OneSecond,
 }
 
-/// What the text alone does not tell.
+/// Options that the text does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceOptions<'a> {
-    /// The column of the rate in Mbit/s; without it the only one with `mbps` or `mbit` in its name. CSV only.
+    /// The column of the rate in Mbit/s. If absent, the only column with `mbps` or `mbit` in its name. CSV only.
     pub column: Option<&'a str>,
-    /// What to do where rows or values are missing. Not for mahimahi, where a pause is an outage.
+    /// Treatment of missing rows and values. Does not apply to mahimahi, where a pause is an outage.
     pub gaps: Gaps,
 }
 
 impl TraceFormat {
-    /// The format of a text, judged by its first line.
+    /// Detects the format of a text by its first line.
     pub fn detect(text: &str) -> TraceFormat {
         let first = text.lines().next().unwrap_or("");
         match first.split_whitespace().count() {
@@ -42,7 +42,7 @@ impl TraceFormat {
 }
 
 impl Trace {
-    /// Reads a trace. A series of rates is expanded to opportunities as [`Series::to_trace`] does.
+    /// Reads a trace. A series of rates is expanded to opportunities like in [`Series::to_trace`].
     ///
     /// ```
     /// use paceline_path::{Trace, TraceFormat, TraceOptions};
@@ -84,12 +84,12 @@ fn parse_mahimahi(text: &str) -> Result<Trace, TraceError> {
     failure.map_or(trace, Err)
 }
 
-/// Lines with their numbers, blanks at both ends removed, blank lines at the end of the text left out.
+/// Returns lines with their numbers. Blanks at both ends and blank lines at the end of the text are removed.
 pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.trim_end().lines().enumerate().map(|(index, line)| (index + 1, line.trim()))
 }
 
-/// Seconds as written, to the nearest nanosecond.
+/// Converts seconds to the nearest nanosecond.
 pub(super) fn seconds(seconds: f64) -> Duration {
     Duration::from_nanos((seconds * 1e9 + 0.5) as u64)
 }

@@ -1,4 +1,4 @@
-//! A rate as a function of time in steps, as applications record it, and its expansion to opportunities.
+//! A rate in steps of time, as applications record it, and its expansion to opportunities.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -12,22 +12,22 @@ use super::{NANOS_PER_MS, OPPORTUNITY_BYTES, Trace};
 /// A rate that holds from `start` until the next sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Since the start of the series.
+    /// Time since the start of the series.
     pub start: Duration,
-    /// From then on.
+    /// The rate from then on.
     pub rate: Rate,
 }
 
-/// What to do where rows or values are missing.
+/// Treatment of missing rows and values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// Refuse the file, naming the line.
+    /// Refuses the file, and names the line.
     #[default]
     Refuse,
-    /// The last value goes on.
+    /// Continues the last value.
     Hold,
-    /// Nothing is delivered.
+    /// Delivers nothing.
     Zero,
 }
 
@@ -41,24 +41,24 @@ pub struct Series {
 /// Names of a column that holds seconds.
 const TIME_COLUMNS: [&str; 7] = ["second", "seconds", "time", "time_s", "timestamp", "seq_num", "seq"];
 
-/// How long a row of a CSV file lasts, and any row that ends in a gap.
+/// Duration of a single row of a CSV file, and of any row next to a gap that counts as zero.
 const ROW: Duration = Duration::from_secs(1);
 
-/// Our choice: CSV rows come once a second, so that a longer step is a gap. Rounded times may be off by a half.
+/// Our choice: CSV rows come once a second, so a longer step is a gap. Rounded times may be off by half a second.
 const CSV_STEP_MAX: Duration = Duration::from_millis(1_500);
 
-/// Our choice: recorders of the irregular format write when the download has something to say; the longest step of the
+/// Our choice: recorders of the irregular format write when the download has data to report. The longest step of the
 /// recorded trains and buses is below 7 s.
 const IRREGULAR_STEP_MAX: Duration = Duration::from_secs(10);
 
-/// Our choice: a longer one is a mistake in the column of the time.
+/// Our choice: a longer series indicates a mistake in the time column.
 const SERIES_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// More is a mistake in the unit.
+/// A higher rate indicates a mistake in the unit.
 const MBPS_MAX: f64 = 1e6;
 
 impl Series {
-    /// A series from samples in rising order of time, the first one at zero, that lasts until `end`.
+    /// Makes a series from samples in rising order of time, the first at zero. It lasts until `end`.
     pub fn new(samples: Vec<Sample>, end: Duration) -> Result<Series, TraceError> {
         let starts_at_zero = samples.first().is_some_and(|first| first.start.is_zero());
         if !starts_at_zero || !samples.is_sorted_by(|a, b| a.start < b.start) {
@@ -71,9 +71,9 @@ impl Series {
         }
     }
 
-    /// Rows of seconds and Mbit/s between blanks, without header. Steps may be irregular: a value is the mean since the
-    /// row above, as the recorders of this format count bytes and then write. (In the recorded trains and buses, value
-    /// times step varies least when read so.)
+    /// Parses rows of seconds and Mbit/s, separated by blanks, without header. Steps may be irregular. A value is the
+    /// mean since the row before, because recorders of this format count bytes and then write. (In the recorded trains
+    /// and buses, the product of value and step varies least with this reading.)
     pub fn parse_one_second(text: &str, options: &TraceOptions<'_>) -> Result<Series, TraceError> {
         let mut rows = Rows::new(options.gaps, IRREGULAR_STEP_MAX);
         for (line, content) in numbered(text) {
@@ -87,9 +87,9 @@ impl Series {
         rows.ending_at_their_times()
     }
 
-    /// Rows of cells between commas under a header. The column of the rate is `options.column`, or else the only one with
-    /// `mbps` or `mbit` in its name. A column called `second`, `time`, `seq_num` or the like holds seconds; without one,
-    /// rows are a second apart. A value holds from the time of its row.
+    /// Parses rows of cells under a header, separated by commas. The column of the rate is `options.column`, or else
+    /// the only one with `mbps` or `mbit` in its name. A column called `second`, `time`, `seq_num` or similar holds
+    /// seconds. Without one, rows are a second apart. A value holds from the time of its row.
     pub fn parse_csv(text: &str, options: &TraceOptions<'_>) -> Result<Series, TraceError> {
         let mut lines = numbered(text);
         let (_, header) = lines.next().ok_or(TraceError::Empty)?;
@@ -114,21 +114,22 @@ impl Series {
         rows.starting_at_their_times()
     }
 
-    /// The samples.
+    /// Returns the samples.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// How long the series lasts.
+    /// Returns the length of the series.
     pub fn duration(&self) -> Duration {
         self.end
     }
 
-    /// Expands to opportunities: one at the end of each millisecond in which the bytes so far reach the next multiple of
-    /// 1,500. The trace is never ahead of the series, and less than one opportunity behind; the period ends with one more.
+    /// Expands the series to opportunities. An opportunity is at the end of each millisecond in which the sum of bytes
+    /// reaches the next multiple of 1,500. The trace is never ahead of the series, and less than one opportunity
+    /// behind. The period ends with one more opportunity.
     ///
-    /// Recorded goodput is taken as the rate of IP bytes. It is a lower bound of what the link could do, so that adding
-    /// the headers' share would pretend a precision that is not there.
+    /// Recorded goodput counts as the rate of IP bytes. It is a lower bound of the link's rate, so adding the headers'
+    /// share would pretend a false precision.
     pub fn to_trace(&self) -> Result<Trace, TraceError> {
         let mut counts = Vec::new();
         let mut work = Work::default();
@@ -149,14 +150,14 @@ impl Series {
     }
 }
 
-/// Bytes that have flowed but do not yet fill an opportunity, in bytes * nanoseconds per second.
+/// Bytes that do not fill an opportunity yet, in bytes * nanoseconds per second.
 #[derive(Default)]
 pub(crate) struct Work(u128);
 
 impl Work {
     const OPPORTUNITY: u128 = OPPORTUNITY_BYTES as u128 * 1_000_000_000;
 
-    /// Lets `rate` flow for `nanos` and takes the opportunities that are full.
+    /// Adds `nanos` at `rate`, and takes the full opportunities.
     pub(crate) fn add(&mut self, rate: Rate, nanos: u64) -> u32 {
         self.0 += u128::from(rate.as_bytes_per_sec()) * u128::from(nanos);
         let due = u32::try_from(self.0 / Self::OPPORTUNITY).unwrap_or(u32::MAX);
@@ -165,7 +166,7 @@ impl Work {
     }
 }
 
-/// A trace ends with an opportunity, which tells its period.
+/// Ends the trace with an opportunity, which states its period.
 pub(crate) fn close_period(counts: &mut Vec<(u32, u32)>, end_ms: u32) {
     if counts.last().is_none_or(|(at_ms, _)| *at_ms < end_ms) {
         counts.push((end_ms, 1));
@@ -195,12 +196,12 @@ fn find_rate_column(names: &[&str], wanted: Option<&str>) -> Result<usize, Trace
     }
 }
 
-/// Rows on their way to a series, with times since the first of them.
+/// Rows that will become a series, with times since the first row.
 struct Rows {
     gaps: Gaps,
     step_max: Duration,
     rows: Vec<Row>,
-    /// The time of the first row, and the text of the last.
+    /// The time of the first row, and the time text of the last.
     first_s: f64,
     last_text: String,
 }
@@ -245,7 +246,7 @@ impl Rows {
         Ok(())
     }
 
-    /// A value holds from the time of its row. The last row lasts as long as the step before it.
+    /// Makes a series whose values hold from the times of their rows. The last row lasts as long as the step before it.
     fn starting_at_their_times(self) -> Result<Series, TraceError> {
         let mut samples = Vec::with_capacity(self.rows.len());
         let mut last = Duration::ZERO;
@@ -263,7 +264,8 @@ impl Rows {
         Series::new(samples, last + step)
     }
 
-    /// A value holds until the time of its row, from that of the row above. The first row lasts as long as the second.
+    /// Makes a series whose values hold from the time of the row before to that of their own row. The first row lasts
+    /// as long as the second.
     fn ending_at_their_times(self) -> Result<Series, TraceError> {
         let lead = self.rows.get(1).map_or(ROW, |second| second.time);
         let mut samples = Vec::with_capacity(self.rows.len());
@@ -281,7 +283,7 @@ impl Rows {
     }
 }
 
-/// A finite number that is not negative.
+/// Parses a finite number that is not negative.
 fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
 }

@@ -1,4 +1,4 @@
-//! What a trace looks like in numbers.
+//! Statistics of a trace.
 
 use alloc::vec::Vec;
 
@@ -6,35 +6,35 @@ use paceline_wire::{Duration, Rate};
 
 use super::{OPPORTUNITY_BYTES, Trace};
 
-/// The rate of a trace over windows that follow each other.
+/// The rate of a trace over consecutive windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateStats {
     /// The length of a window.
     pub window: Duration,
-    /// Whole windows in a period. One at least: a shorter period is a window by itself.
+    /// The number of whole windows in a period, at least one. A period shorter than the window is itself the window.
     pub windows: usize,
     /// The rate over the whole period.
     pub mean: Rate,
     /// Coefficient of variation of the windows' rates: standard deviation / mean. Zero for a mean of zero.
     pub variation: f64,
-    /// The smallest window.
+    /// Rate of the slowest window.
     pub min: Rate,
     /// 5 % of the windows are at or below this.
     pub p5: Rate,
-    /// The median window.
+    /// Median rate of the windows.
     pub p50: Rate,
     /// 95 % of the windows are at or below this.
     pub p95: Rate,
-    /// The largest window.
+    /// Rate of the fastest window.
     pub max: Rate,
 }
 
 /// A pause between two opportunities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// The last opportunity before it, since the start of the trace.
+    /// Time of the last opportunity before it, since the start of the trace.
     pub start: Duration,
-    /// Until the next opportunity.
+    /// Time until the next opportunity.
     pub length: Duration,
 }
 
@@ -61,8 +61,8 @@ impl Trace {
         }
     }
 
-    /// Pauses of at least the given length, in order. The one between the end of a period and the first opportunity of
-    /// the next comes last.
+    /// Pauses of at least the given length, in order. The pause between the end of a period and the first opportunity
+    /// of the next is last.
     pub fn pauses(&self, at_least: Duration) -> Vec<Pause> {
         let at = |at_ms: u32| Duration::from_millis(u64::from(at_ms));
         let times = self.counts().map(|(at_ms, _)| at(at_ms));
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn windows_are_counted_and_ranked() {
-        // Two opportunities in even milliseconds' first half-second, none in the second.
+        // Two opportunities in the first half of each second, none in the second half.
         let times = (0..10).flat_map(|second| [second * 1_000, second * 1_000 + 499]).chain([10_000]);
         let trace = Trace::from_opportunities(times).unwrap();
         let stats = trace.rate_stats(Duration::from_millis(500));

@@ -1,4 +1,4 @@
-//! Trace to text.
+//! Writes traces as text.
 
 use core::fmt::{self, Write};
 
@@ -7,7 +7,7 @@ use paceline_wire::{Duration, Rate};
 use super::{OPPORTUNITY_BYTES, Trace};
 
 impl Trace {
-    /// One line per opportunity: its millisecond. Reading it again gives the same trace.
+    /// Writes one line per opportunity with its millisecond. Reading the text gives the same trace.
     pub fn write_mahimahi(&self, out: &mut impl Write) -> fmt::Result {
         for (at_ms, count) in self.counts() {
             for _ in 0..count {
@@ -17,7 +17,8 @@ impl Trace {
         Ok(())
     }
 
-    /// A header and one row for each `bin` of one period: the second at which it begins, and the rate in Mbit/s.
+    /// Writes a header, and a row for each `bin` of one period. A row has the second at which the bin begins, and the
+    /// rate in Mbit/s.
     pub fn write_csv(&self, out: &mut impl Write, bin: Duration) -> fmt::Result {
         writeln!(out, "second,mbps")?;
         for (start, _, rate) in self.rates(bin) {
@@ -26,7 +27,7 @@ impl Trace {
         Ok(())
     }
 
-    /// One row for each second of one period: the second at which it ends, a tab, the rate in Mbit/s.
+    /// Writes a row for each second of one period: the second at which it ends, a tab, and the rate in Mbit/s.
     pub fn write_one_second(&self, out: &mut impl Write) -> fmt::Result {
         for (_, end, rate) in self.rates(Duration::from_secs(1)) {
             writeln!(out, "{:.3}\t{:.6}", end.as_secs_f64(), rate.as_mbps())?;
@@ -34,7 +35,8 @@ impl Trace {
         Ok(())
     }
 
-    /// Start, end and rate of each `bin` of one period. The last bin may be shorter; it includes the end of the period.
+    /// Start, end and rate of each `bin` of one period. The last bin may be shorter, and includes the end of the
+    /// period.
     pub fn rates(&self, bin: Duration) -> impl Iterator<Item = (Duration, Duration, Rate)> + '_ {
         let bin_ns = bin.as_nanos().max(1);
         let period = self.period();

@@ -1,4 +1,5 @@
-//! What must hold whatever the text is. Shared by the fuzz targets `trace` and `units` and by the replay of their corpora.
+//! Properties that must hold for any text. The fuzz targets `trace` and `units` and the replay of their corpora share
+//! them.
 
 use paceline_path::units::{
     parse_aqm, parse_bytes, parse_duration, parse_probability, parse_queue, parse_rate,
@@ -23,7 +24,7 @@ pub(crate) fn trace(data: &[u8]) {
         TraceFormat::Csv => Series::parse_csv(text, &options).ok(),
         TraceFormat::OneSecond => Series::parse_one_second(text, &options).ok(),
     };
-    // A day, the longest, expands to 86 million milliseconds, which only takes time.
+    // A day, the longest series, expands to 86 million milliseconds, which only takes time.
     if series.is_some_and(|series| series.duration() > Duration::from_secs(100)) {
         return;
     }
@@ -38,7 +39,7 @@ pub(crate) fn trace(data: &[u8]) {
     written_again(&trace);
 }
 
-/// Text of the trace, read again, is the trace.
+/// Checks that writing the trace and reading it again gives the same trace.
 fn written_again(trace: &Trace) {
     if trace.opportunities() < 10_000 {
         let mut text = String::new();
@@ -51,7 +52,7 @@ fn written_again(trace: &Trace) {
         .rates(bin)
         .map(|(start, end, rate)| rate.as_bytes_per_sec() as f64 * (end - start).as_secs_f64())
         .sum();
-    // Each rate is rounded to whole bytes a second.
+    // Each rate is rounded to whole bytes per second.
     let room = 1.0 + 7.0 * trace.period().as_secs_f64();
     assert!((bytes - (trace.opportunities() * OPPORTUNITY_BYTES) as f64).abs() <= room, "{bytes} bytes");
 }

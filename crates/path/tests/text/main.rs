@@ -1,4 +1,4 @@
-//! What is read from text: traces, and numbers with units.
+//! Tests of text that is read: traces, and numbers with units.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod exercise;

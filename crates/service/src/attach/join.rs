@@ -1,4 +1,4 @@
-//! How the gateway takes its place between the interfaces, and gives it back to the kernel.
+//! Takes the gateway's place between the interfaces, and returns it to the kernel.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,43 +18,44 @@ use super::{MARK, distinct};
 use crate::Options;
 use crate::error::{Error, Result};
 
-/// What a gateway has in its place besides the devices of its event loop.
+/// The gateway's state in its place, besides the devices of its event loop.
 #[derive(Debug)]
 pub(super) enum Joined {
-    /// Between two ports of a bridge: a rule keeps from the bridge what the gateway forwards.
+    /// Between two ports of a bridge. A rule keeps the gateway's packets from the bridge.
     Bridged {
         rule: FailOpen,
-        /// What arrived before was forwarded by the bridge, too.
+        /// The bridge also forwarded the packets that arrived before this time.
         stale_before: Option<Instant>,
     },
-    /// Between two interfaces that nothing else joins.
+    /// Between two interfaces that nothing else connects.
     Alone,
-    /// Behind a TUN device, to which TCP and UDP of the clients are routed. With the device go the routes, and the kernel forwards.
+    /// Behind a TUN device, to which TCP and UDP of the clients are routed. The routes disappear with the device, and
+    /// then the kernel forwards.
     Routed {
-        /// Marks the packets that the routes take; `None` where there is no nftables, and the routes take all.
+        /// Marks the packets that the routes select. `None` without nftables: then the routes select all packets.
         rule: Option<FailOpen>,
         routes: Routes,
         mtu: u32,
     },
 }
 
-/// The routes are laid when the loop runs.
+/// Routes through the TUN device. They are installed when the loop runs.
 #[derive(Debug)]
 pub(super) enum Routes {
     Waiting(TunRoutesConfig),
     Laid(TunRoutes, TunRoutesConfig),
 }
 
-/// Which packets are this gateway's.
+/// The packets that belong to this gateway.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Which {
-    /// UDP passes it as well.
+    /// UDP belongs to the gateway as well.
     pub(crate) datagrams: bool,
-    /// Its part of the subscribers, if not all.
+    /// The gateway's part of the subscribers. `None` means all.
     pub(crate) slice: Option<Slice>,
 }
 
-/// Joins the interfaces, which are as `place` needs them.
+/// Joins the interfaces, which already are as `place` requires.
 pub(super) fn join(
     event_loop: &mut EventLoop,
     options: &Options,
@@ -115,7 +116,8 @@ fn routed(
     let netlink = Netlink::open().map_err(Error::system)?;
     let device =
         Tun::open(tun).map_err(|error| Error::io(format_args!("make the TUN device {tun}"), &error))?;
-    // The way through it shall take whatever the interfaces take; what is too big for one of them is told there.
+    // The TUN accepts packets of any size that the interfaces accept. An interface reports packets that are too large
+    // for it.
     let mtu = mtu.min(TUN_MTU_MAX);
     netlink.set_mtu(tun, mtu).map_err(Error::system)?;
     netlink.set_queue_length(tun, TUN_QUEUE_PACKETS).map_err(Error::system)?;
@@ -141,7 +143,7 @@ fn routed(
     Ok(Joined::Routed { rule, routes: Routes::Waiting(routes), mtu })
 }
 
-/// Puts the gateway in the place of another process.
+/// Takes the place of another process.
 pub(super) fn adopt(
     event_loop: &mut EventLoop,
     inherited: &mut Inherited,
@@ -174,7 +176,7 @@ pub(super) fn adopt(
     Ok(match inherited.offer.place {
         Place::Alone => Joined::Alone,
         Place::Bridged => {
-            // The addresses are those that the rule has already.
+            // The rule already has its addresses.
             let config = FailOpenConfig::new(&options.name()?, &[wan, radio], Vec::new());
             let missing = || Error::failed("the other gateway did not hand over its nftables rule");
             let rule = rule(inherited, &config)?.ok_or_else(missing)?;
@@ -197,8 +199,9 @@ fn tun_device(tun: Tun, options: &Options) -> Device {
     Device::Tun { tun, clients: options.clients.clone(), wan: WAN, radio: RADIO }
 }
 
-/// Messages of a smaller path MTU pass a routed gateway by, and reach it as copies: of those that the host forwards, and of its own, as
-/// both leave by the interface towards whom they are for. What it hears is no part of what a successor needs.
+/// A routed gateway gets copies of the messages about a smaller path MTU, because these messages do not pass through
+/// it. The copies are of messages that the host forwards or sends, taken at the interface by which they leave. A
+/// successor opens its own sockets for them.
 fn overhear(event_loop: &mut EventLoop, options: &Options) {
     if options.forward_only {
         return;
@@ -215,7 +218,7 @@ fn overhear(event_loop: &mut EventLoop, options: &Options) {
     }
 }
 
-/// The interfaces of a routed gateway, and its clients.
+/// Returns the interfaces of a routed gateway, and its clients.
 fn routed_places(tun: &str, options: &Options) -> Result<(Vec<String>, Vec<Prefix>)> {
     let (wan, radio) = options.interfaces()?;
     let mut ports: Vec<String> = distinct(wan, radio).into_iter().map(str::to_owned).collect();
@@ -233,7 +236,8 @@ impl Joined {
         }
     }
 
-    /// Keeps the packets from the kernel for another `timeout`, or the usual time. What the kernel has forwarded meanwhile is discarded.
+    /// Keeps the packets from the kernel for another `timeout`, or for the usual time. Discards packets that the
+    /// kernel forwarded meanwhile.
     pub(super) fn refresh(
         &mut self,
         housekeeping: &mut Housekeeping<'_>,
@@ -256,7 +260,7 @@ impl Joined {
                     housekeeping.discard_before(until);
                 }
             }
-            // What the device holds after a lapse has gone nowhere else.
+            // Packets in the TUN device after a lapse have not gone elsewhere, so they are kept.
             Joined::Routed { routes, .. } => {
                 if let Routes::Waiting(config) = routes {
                     let laid = TunRoutes::install(config).map_err(io::Error::other)?;
@@ -268,7 +272,7 @@ impl Joined {
         Ok(())
     }
 
-    /// Puts back what somebody has taken away of device and routes, for interfaces of this MTU.
+    /// Restores missing parts of device and routes, for interfaces of this MTU.
     pub(super) fn repair(&mut self, interfaces_mtu: u32) -> io::Result<()> {
         let Joined::Routed { routes: Routes::Laid(routes, config), mtu, .. } = self else { return Ok(()) };
         let wanted = interfaces_mtu.min(TUN_MTU_MAX);
@@ -280,7 +284,7 @@ impl Joined {
         routes.repair(config).map_err(io::Error::other)
     }
 
-    /// Nobody will refresh for so long, and the kernel is not to forward yet.
+    /// Keeps the kernel from forwarding for this time, in which nobody refreshes.
     pub(super) fn hold(&mut self, time: Duration) -> io::Result<()> {
         let held = self.rule().map(|rule| rule.hold(time)).transpose().map_err(io::Error::other)?;
         if let (Joined::Bridged { stale_before, .. }, Some(Refreshed::AfterLapse(until))) = (self, held) {
@@ -289,7 +293,7 @@ impl Joined {
         Ok(())
     }
 
-    /// The netlink socket to which the rule belongs, and until when it is in force.
+    /// Returns the netlink socket that owns the rule, and the time until which the rule is in force.
     pub(super) fn rule_descriptor(&self) -> io::Result<Option<(OwnedFd, Instant)>> {
         match self {
             Joined::Bridged { rule, .. } => rule.descriptor().map(Some),
@@ -298,7 +302,7 @@ impl Joined {
         }
     }
 
-    /// Hands everything back to the kernel.
+    /// Returns everything to the kernel.
     pub(super) fn leave(self) -> Result<()> {
         match self {
             Joined::Bridged { rule, .. } => rule.remove().map_err(Error::system),
@@ -316,7 +320,8 @@ impl Joined {
     }
 }
 
-/// What waits in the device while a successor takes over. Our choice: 50 ms of 1,500-byte packets at 1 Gbit/s; Linux has 500 packets.
+/// Queue of the TUN device while a successor takes over. Our choice: 50 ms of 1,500-byte packets at 1 Gbit/s. Linux's
+/// default is 500 packets.
 const TUN_QUEUE_PACKETS: u32 = 4096;
 /// Linux drivers/net/tun.c: MAX_MTU.
 const TUN_MTU_MAX: u32 = 65_535;

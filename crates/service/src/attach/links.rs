@@ -1,26 +1,26 @@
-//! The interfaces as they are: what of them keeps a gateway from its place, and what is told when they change.
+//! The present state of the interfaces: what keeps a gateway from its place, and messages about changes.
 
 use paceline_linux::SystemError;
 use paceline_linux::netlink::{LinkInfo, Netlink};
 
 use super::super::place::Place;
 
-/// The interfaces by name, those that there are.
+/// The interfaces by name. `None` for one that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Links(Vec<(String, Option<LinkInfo>)>);
 
-/// Whether a gateway can stand between them.
+/// Whether a gateway can be in place between the interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     Fits,
-    /// They are in their places, but nothing gets through one of them.
+    /// The interfaces are in their places, but one of them passes no packets.
     Stands(String),
-    /// They are not.
+    /// The interfaces are not in their places.
     Unfit(String),
 }
 
 impl Links {
-    /// Asks the kernel.
+    /// Queries the kernel.
     pub(super) fn look(netlink: &Netlink, names: &[&str]) -> Result<Links, SystemError> {
         let mut links = Vec::with_capacity(names.len());
         for &name in names {
@@ -33,7 +33,7 @@ impl Links {
         Ok(Links(links))
     }
 
-    /// Their numbers, which others of the same names would not have.
+    /// Returns the numbers of the interfaces. A new interface with an old name has another number.
     pub(super) fn indices(&self) -> Vec<u32> {
         self.0.iter().filter_map(|(_, link)| Some(link.as_ref()?.index)).collect()
     }
@@ -43,12 +43,12 @@ impl Links {
         self.0.iter().filter_map(|(_, link)| Some(link.as_ref()?.mtu)).max().unwrap_or(0)
     }
 
-    /// The first that does not exist.
+    /// Returns the first interface that does not exist.
     pub(super) fn missing(&self) -> Option<&str> {
         self.0.iter().find(|(_, link)| link.is_none()).map(|(name, _)| name.as_str())
     }
 
-    /// In one bridge, in none, or in different ones.
+    /// Returns whether the interfaces are in one bridge or in none. `None` if they differ.
     pub(super) fn place(&self) -> Option<Place> {
         let mut masters = self.0.iter().map(|(_, link)| link.as_ref().and_then(|link| link.master));
         let first = masters.next()?;
@@ -58,7 +58,8 @@ impl Links {
         Some(if first.is_some() { Place::Bridged } else { Place::Alone })
     }
 
-    /// A bridge forwards only between ports that work, and so does a gateway in its place. Elsewhere nobody would forward instead.
+    /// Judges the interfaces for `place`. A bridge forwards only between working ports, and so does a gateway in its
+    /// place. In other places nobody else would forward, so the gateway stays.
     pub(super) fn fit(&self, place: Place) -> Fit {
         if let Some(name) = self.missing() {
             return Fit::Unfit(format!("there is no interface {name}"));
@@ -81,7 +82,7 @@ impl Links {
         }
     }
 
-    /// One line for each that is not as it was.
+    /// Logs one line for each interface that has changed.
     pub(super) fn tell_changes_since(&self, before: &Links) {
         for (now, before) in self.0.iter().zip(&before.0).filter(|(now, before)| now != before) {
             tracing::info!("{}", change(&now.0, before.1.as_ref(), now.1.as_ref()));

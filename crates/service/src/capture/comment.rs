@@ -1,11 +1,12 @@
-//! What the gateway did with a packet, in words: from its counters before and after, and from what came against what leaves.
+//! Comments on what the gateway did with a packet. They come from the counters before and after it, and from a
+//! comparison of received and sent packets.
 
 use std::collections::{HashMap, HashSet};
 
 use paceline_gateway::{Counters, RADIO, WAN};
 use paceline_wire::{Flags, FlowKey, Packet, PortId, Seq};
 
-/// What is remembered of the captured flows.
+/// State of the captured flows.
 #[derive(Debug, Default)]
 pub(super) struct Comments {
     flows: HashMap<FlowKey, Flow>,
@@ -17,15 +18,15 @@ struct Flow {
     client_window: Option<u16>,
     client_scale: Option<u8>,
     server_scale: Option<u8>,
-    /// Position after what has left for the client.
+    /// Sequence number behind the newest data sent to the client.
     left: Option<Seq>,
-    /// Where retransmissions of the server's that were passed on begin, until they leave.
+    /// Sequence numbers of server retransmissions that were passed on, until they leave.
     passed: HashSet<u32>,
     split: bool,
 }
 
 impl Comments {
-    /// Of a packet that came; the counters are those of before and after it was handled.
+    /// Returns the comment on a received packet. The counters are those before and after its handling.
     pub(super) fn incoming(
         &mut self,
         key: FlowKey,
@@ -54,7 +55,7 @@ impl Comments {
         words.join("; ")
     }
 
-    /// Of a packet that leaves.
+    /// Returns the comment on a packet that leaves.
     pub(super) fn outgoing(
         &mut self,
         key: FlowKey,
@@ -96,7 +97,7 @@ impl Comments {
         words.join("; ")
     }
 
-    /// None when too many flows are remembered already.
+    /// Returns the state of a flow. `None` if there are too many flows already.
     fn flow(&mut self, key: FlowKey) -> Option<&mut Flow> {
         if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&key) {
             return None;
@@ -160,6 +161,6 @@ const OUTGOING: Words = &[
     (|c| c.window_probes, "probe of a closed window"),
 ];
 
-/// Flows that are remembered. Our choice: a capture of more is no longer of a chosen flow.
+/// The largest number of remembered flows. Our choice: a capture of more no longer selects flows.
 const FLOWS_MAX: usize = 1_024;
 const PASSED_MAX: usize = 256;

@@ -1,4 +1,5 @@
-//! The capture as pcapng: two interfaces by name, direction and comment of each packet, and at the end what is missing.
+//! The capture as pcapng: two named interfaces, direction and comment of each packet, and the number of missing
+//! packets at the end.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Read, Write};
@@ -18,16 +19,16 @@ use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 
 use super::{QUEUED_BYTES_MAX, Shared, Taken};
 
-/// What the file calls the gateway's two sides.
+/// Names of the gateway's two sides in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Interfaces {
-    /// Towards servers, towards clients.
+    /// The interface towards servers, and the one towards clients.
     pub(crate) names: [String; 2],
-    /// Packets have no link header: they come by a TUN device.
+    /// Packets have no link header, because they come by a TUN device.
     pub(crate) raw: bool,
 }
 
-/// Until the packet thread ends the capture, `bytes` are written, or the reader has gone.
+/// Writes until the packet thread ends the capture, `bytes` are written, or the reader closes.
 pub(super) fn write(
     stream: &UnixStream,
     taken: &Receiver<Taken>,
@@ -89,7 +90,7 @@ fn block(packet: Taken) -> EnhancedPacketBlock<'static> {
     }
 }
 
-/// The other end says nothing more after its request, unless it closes.
+/// True if the reader has closed. It sends nothing after its request.
 fn has_gone(mut stream: &UnixStream) -> bool {
     matches!(stream.read(&mut [0]), Ok(0))
 }
@@ -101,7 +102,7 @@ fn problem(error: PcapError) -> io::Error {
     }
 }
 
-/// A reader that takes nothing for so long is given up.
+/// After this time, a reader that reads nothing is dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_AROUND: Duration = Duration::from_millis(200);
 const _: () = assert!(QUEUED_BYTES_MAX > super::SNAP_MAX as usize);

@@ -67,7 +67,7 @@ fn packets_of_the_flow_are_kept_on_both_sides_with_what_was_done() {
         (0, 1, ""),
         (1, 2, ""),
         (0, 1, "passed on"),
-        // Its newest bytes once more are a tail loss probe, which passes.
+        // A repetition of its newest bytes is a tail loss probe, which passes.
         (1, 2, "sent again by the server"),
     ];
     assert_eq!(packets.len(), expected.len(), "{packets:?}");
@@ -79,7 +79,7 @@ fn packets_of_the_flow_are_kept_on_both_sides_with_what_was_done() {
     }
 }
 
-/// Names of interfaces; of each packet interface, direction and comment.
+/// Returns the names of the interfaces, and the interface, direction and comment of each packet.
 fn read(file: UnixStream) -> (Vec<String>, Vec<(u32, u32, String)>) {
     use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption as Described;
     let (mut names, mut packets) = (Vec::new(), Vec::new());
@@ -123,7 +123,7 @@ fn a_second_capture_and_a_boundless_one_are_refused() {
         }
         let (other, _end) = UnixStream::pair().unwrap();
         assert!(captures.serve(&other, wanted(), &interfaces).unwrap().unwrap_err().contains("another"));
-        // Who does not wait for its end makes room.
+        // A reader that closes early makes room for another capture.
         drop(theirs);
         assert!(first.join().unwrap().is_ok_and(|told| told.is_ok()));
     });

@@ -1,19 +1,19 @@
-//! What the doctor looks at, and what it finds.
+//! The doctor's checks and findings.
 
 use serde::Serialize;
 
-/// What was found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Whether it is as it should be.
+    /// How well a gateway would run.
     pub status: Status,
-    /// What was looked at.
+    /// The name of the check.
     pub check: &'static str,
     /// The interface, or `machine`.
     pub subject: String,
-    /// In a sentence.
+    /// The finding as a sentence.
     pub finding: String,
-    /// What to do, where something is to be done.
+    /// The remedy, if one is needed.
     #[serde(rename = "do", skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -22,9 +22,9 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// As it should be.
+    /// Everything is right.
     Ok,
-    /// It works, but not as well, or not in all cases.
+    /// The gateway works, but less well, or not in all cases.
     Warning,
     /// The gateway will not start, or packets will be lost.
     Problem,
@@ -62,11 +62,11 @@ impl Findings {
     }
 }
 
-/// Where a gateway is to run.
+/// The place for a gateway.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site<'a> {
     pub(super) wan: &'a str,
     pub(super) radio: &'a str,
-    /// Behind a TUN device of this name, and not between two ports of a bridge.
+    /// The TUN device, for a gateway behind one. `None` between two ports of a bridge.
     pub(super) tun: Option<&'a str>,
 }

@@ -1,4 +1,4 @@
-//! The interfaces, and what the kernel does with packets between them.
+//! Checks of the interfaces, and of the kernel's handling of packets between them.
 
 use paceline_linux::netlink::{LinkInfo, Netlink};
 use paceline_linux::offload::{self, Offload};
@@ -98,7 +98,7 @@ fn mtu(site: Site<'_>, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
     let (smaller, larger) = if wan.mtu < radio.mtu { (site.wan, radio) } else { (site.radio, wan) };
     let told = format!("{} bytes on {}, {} on {}", wan.mtu, site.wan, radio.mtu, site.radio);
     if site.tun.is_some() {
-        // A router tells the ends.
+        // A router informs the ends by ICMP.
         return findings.warn(
             format!("{told}: a larger packet is answered with ICMP, which no filter may drop"),
             format!("ip link set {smaller} mtu {}, if the link can", larger.mtu),
@@ -126,7 +126,7 @@ fn bridge(site: Site<'_>, wan: &LinkInfo, radio: &LinkInfo) -> Findings {
     }
 }
 
-/// For a gateway behind a TUN device.
+/// Checks for a gateway behind a TUN device.
 pub(super) fn routing(site: Site<'_>) -> Vec<Findings> {
     let mut all = vec![
         tun_device(),
@@ -163,7 +163,7 @@ fn forwarding(key: &str, family: &str, needed: bool) -> Findings {
     }
 }
 
-/// The kernel takes the stricter of both (Documentation/networking/ip-sysctl.rst, rp_filter).
+/// The kernel applies the larger of both values (Documentation/networking/ip-sysctl.rst, rp_filter).
 fn reverse_path(name: &str) -> Findings {
     let findings = Findings::of("rp_filter", name);
     let read = |of: &str| {
@@ -180,7 +180,7 @@ fn reverse_path(name: &str) -> Findings {
     }
 }
 
-/// Packets pass connection tracking before and behind the gateway, with other windows.
+/// Packets pass connection tracking before and after the gateway, with different windows.
 fn conntrack() -> Findings {
     let findings = Findings::of("connection tracking", "machine");
     let key = "net.netfilter.nf_conntrack_tcp_be_liberal";

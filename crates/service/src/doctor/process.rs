@@ -1,4 +1,4 @@
-//! What this process may do, and the machine's clock.
+//! Checks of this process's privileges, and of the machine's clock.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::super::control;
 use super::Findings;
 use crate::units::counted;
 
-/// Numbers of `capability.h`.
+/// Capability numbers of `capability.h`.
 const CAPABILITIES: [(&str, u32, &str); 3] = [
     ("CAP_NET_ADMIN", 12, "routes, rules and TUN devices need it"),
     ("CAP_NET_RAW", 13, "packet sockets need it"),
@@ -40,7 +40,7 @@ fn effective(status: &str) -> Option<u64> {
     u64::from_str_radix(line.trim(), 16).ok()
 }
 
-/// On a thread that ends at once.
+/// Tries real-time scheduling on a thread that ends at once.
 pub(super) fn scheduling() -> Vec<Findings> {
     let findings = Findings::of("real-time priority", "machine");
     let tried = thread::spawn(timer::schedule_realtime).join();
@@ -54,7 +54,7 @@ pub(super) fn scheduling() -> Vec<Findings> {
     }]
 }
 
-/// What a gateway that runs between these interfaces says of itself.
+/// Checks a gateway that runs between these interfaces.
 pub(super) fn running(socket: &Path) -> Option<Findings> {
     let report = control::ask(Some(socket)).ok()?;
     let findings = Findings::of("running gateway", "both");
@@ -75,7 +75,7 @@ pub(super) fn clock_source() -> Vec<Findings> {
     vec![judge_clock(&read("current"), &read("available"))]
 }
 
-/// Of these each reading of the clock is a trip to a device, some microseconds.
+/// With these sources each reading of the clock accesses a device, which takes some microseconds.
 const SLOW_CLOCKS: [&str; 3] = ["hpet", "acpi_pm", "jiffies"];
 
 fn judge_clock(current: &str, available: &str) -> Findings {

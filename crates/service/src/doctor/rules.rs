@@ -1,4 +1,4 @@
-//! Packet filter rules that do not go together with a gateway.
+//! Checks for packet filter rules that conflict with a gateway.
 
 use std::fs;
 
@@ -39,7 +39,7 @@ pub(super) fn rules(site: Site<'_>) -> Vec<Findings> {
 const FORWARD: u32 = 2;
 const PREROUTING: u32 = 0;
 
-/// What is wrong with a chain of somebody else's.
+/// Returns the problem with another program's chain, if there is one.
 fn judge(chain: &BaseChain, tun: Option<&str>) -> Option<Findings> {
     let routed = tun.is_some();
     let name = format!("{} {} {}", chain.family, chain.table, chain.chain);
@@ -81,7 +81,7 @@ fn bridge_calls() -> Option<Findings> {
     ))
 }
 
-/// Rules of the old kind are not in nftables' lists.
+/// Finds rules of the old iptables, which nftables does not list.
 fn old_iptables() -> Option<Findings> {
     let used = ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"]
         .into_iter()

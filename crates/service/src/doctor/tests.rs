@@ -56,6 +56,6 @@ fn a_router_is_asked_for_forwarding() {
 fn what_is_not_there_is_a_problem() {
     let findings = machine(Site { wan: "nosuch0", radio: "nosuch1", tun: None });
     assert_eq!(of(&findings, "interface").iter().filter(|one| one.status == Status::Problem).count(), 2);
-    // Every problem comes with a remedy.
+    // Every problem and every warning has a remedy.
     assert!(findings.iter().all(|one| one.status == Status::Ok || one.remedy.is_some()));
 }

@@ -1,18 +1,18 @@
-//! A digest behind the state, so that a damaged one is refused as a whole, before anything is made of it.
+//! A digest behind the state. A damaged state is refused as a whole, before anything is built from it.
 //!
-//! Older programs write none, and read past it.
+//! Older programs write no digest, and ignore it when they read.
 
 use std::hash::Hasher;
 use std::io::{self, Write};
 
 use twox_hash::XxHash64;
 
-/// Marks what follows as the digest; no state ends like that by itself.
+/// Marks the following bytes as the digest. No state without a digest ends with it.
 const MARK: &[u8; 8] = b"PLDIGEST";
 const LEN: usize = MARK.len() + size_of::<u64>();
 const SEED: u64 = 1;
 
-/// Writes what `content` writes, and its digest.
+/// Writes the content and its digest.
 pub(super) fn write<W: Write>(
     out: W,
     content: impl FnOnce(&mut Digested<W>) -> io::Result<()>,
@@ -25,10 +25,10 @@ pub(super) fn write<W: Write>(
     out.out.flush()
 }
 
-/// The state without its digest.
+/// Returns the state without its digest.
 ///
 /// # Errors
-/// It is not what was written.
+/// The state differs from what was written.
 pub(super) fn checked(written: &[u8]) -> io::Result<&[u8]> {
     let Some((state, tail)) = written.len().checked_sub(LEN).map(|at| written.split_at(at)) else {
         return Ok(written);
@@ -42,7 +42,7 @@ pub(super) fn checked(written: &[u8]) -> io::Result<&[u8]> {
     }
 }
 
-/// Passes bytes on, and remembers their digest.
+/// Passes bytes on, and computes their digest.
 pub(super) struct Digested<W> {
     out: W,
     hash: XxHash64,

@@ -1,4 +1,4 @@
-//! What must hold of a state that another process wrote, whatever became of it.
+//! Properties that must hold for any state of another process, even a damaged one.
 #![allow(clippy::unwrap_used, reason = "a check that fails ends the test")]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,8 +10,8 @@ use paceline_wire::{Flags, FlowKey, Node, Payload, Seq, TcpRepr};
 
 use super::*;
 
-/// `data`: choices, then changes of a state that a gateway wrote, each of two bytes of position and one of value; or an offer. A
-/// changed state is refused, and one whose digest is gone is read without harm.
+/// `data`: choices, then either an offer, or changes of a state that a gateway wrote. A change has two bytes of
+/// position and one of value. A changed state is refused. A state without its digest is read without harm.
 pub fn state(data: &[u8]) {
     let Some((&choices, changes)) = data.split_first() else { return };
     if choices & 2 == 2 {
@@ -26,7 +26,7 @@ pub fn state(data: &[u8]) {
     let len = whole.len() - DIGEST;
     match digest::checked(&changed) {
         Ok(state) if state == &whole[..len] => {}
-        // Without its mark it is an older program's.
+        // Without the mark, the state counts as an older program's.
         Ok(state) => assert!(state == changed && changed[len..] != whole[len..]),
         Err(_) => assert_ne!(changed, whole),
     }
@@ -44,7 +44,7 @@ fn offer(data: &[u8]) {
     assert_eq!(serde_json::to_string(&again).unwrap(), written);
 }
 
-/// Of a gateway with a few flows that have data on their way.
+/// Returns the state of a gateway with two flows that have data in flight.
 fn written(split: bool) -> &'static [u8] {
     static WRITTEN: [OnceLock<Vec<u8>>; 2] = [OnceLock::new(), OnceLock::new()];
     WRITTEN[usize::from(split)].get_or_init(|| {
@@ -94,5 +94,5 @@ fn busy(mode: FlowMode) -> Gateway {
     gateway
 }
 
-/// Mark and digest.
+/// Length of mark and digest.
 const DIGEST: usize = 16;

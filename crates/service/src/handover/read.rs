@@ -1,9 +1,9 @@
-//! MessagePack for types that know what they expect.
+//! MessagePack for types that know the kind of each value.
 //!
-//! rmp-serde asks each value what it is, and offers each type every kind of value: with all types of the state that made 2 MB of
-//! machine code. Here each type asks for what it wants, and another value is an error. Of what rmp-serde writes with names, all is read
-//! but numbers of 128 bits. Only types that are written flat (`serde(flatten)`) take any value: the fields of their parts are kept until
-//! each part is read.
+//! rmp-serde asks each value for its kind, and offers each type every kind of value. For all types of the state this
+//! made 2 MB of machine code. Here each type asks for the kind it expects, and another kind is an error. The reader
+//! accepts all that rmp-serde writes with names, except numbers of 128 bits. Only flattened types (`serde(flatten)`)
+//! take any value: the fields of their parts are buffered until each part is read.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(super) fn from_slice<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T
     T::deserialize(&mut Reader { rest: bytes, depth: 0 })
 }
 
-/// Why it is not what was asked for.
+/// Why a value is not as expected.
 #[derive(Debug)]
 pub(super) struct Error(String);
 
@@ -39,12 +39,12 @@ impl de::Error for Error {
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Values within each other that may be kept for parts. Each level takes stack; the state has six.
+/// Largest nesting of buffered values. Each level takes stack. The state has six levels.
 const DEPTH_MAX: u32 = 64;
 
 struct Reader<'de> {
     rest: &'de [u8],
-    /// Values around the one that is being kept.
+    /// Nesting of the value that is being buffered.
     depth: u32,
 }
 
@@ -94,7 +94,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// Passes a value that nobody knows, without recursion.
+    /// Skips an unknown value, without recursion.
     fn skip(&mut self) -> Result<()> {
         let mut values = 1_u64;
         while values > 0 {
@@ -103,7 +103,7 @@ impl<'de> Reader<'de> {
         Ok(())
     }
 
-    /// Passes a value; how many belong to it and follow.
+    /// Skips one value. Returns the number of values that belong to it and follow.
     fn skip_one(&mut self) -> Result<u64> {
         let marker = self.peek()?;
         let len = match marker {
@@ -282,7 +282,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     }
 }
 
-/// What is left of a list or a map.
+/// The remaining items of a list or a map.
 struct Items<'a, 'de> {
     left: u32,
     reader: &'a mut Reader<'de>,
@@ -295,7 +295,7 @@ impl Items<'_, '_> {
         more
     }
 
-    /// Each item takes a byte at least, whatever is promised.
+    /// Bounds the promised length: each item takes at least one byte.
     fn hint(&self) -> Option<usize> {
         Some((self.left as usize).min(self.reader.rest.len()))
     }
@@ -333,7 +333,7 @@ impl<'de> MapAccess<'de> for &mut Items<'_, 'de> {
     }
 }
 
-/// A name, and what follows it, if anything does.
+/// The name of a variant, and its content, if there is any.
 struct Variant<'a, 'de> {
     reader: &'a mut Reader<'de>,
     has_content: bool,
@@ -344,7 +344,7 @@ impl<'de> EnumAccess<'de> for Variant<'_, 'de> {
     type Variant = Self;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self)> {
-        // IpAddr and SocketAddr have their variants by number or name.
+        // IpAddr and SocketAddr have their variants by number or by name.
         let name: de::value::BorrowedStrDeserializer<'de, Error> = match self.reader.peek()? {
             Marker::FixPos(number) => {
                 self.reader.take(1)?;

@@ -1,5 +1,5 @@
-//! Split flows in the state that a successor reads: each a block of bytes of its own, so that one which is damaged, or which another
-//! version of the program writes differently, is the only one that ends.
+//! Split flows in the state for a successor. Each is a separate block of bytes. If a block is damaged, or written
+//! differently by another version of the program, only its flow ends.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twox_hash::XxHash64;
 
-/// Those of a gateway.
+/// The split flows of a gateway, for writing.
 pub(super) struct Written<'a>(pub(super) &'a Gateway);
 
-/// Those that could be read.
+/// The split flows that could be read.
 #[derive(Default)]
 pub(super) struct Read(pub(super) Vec<SplitTakenOver>);
 
-/// One of them: the digest of what follows, and the flow.
+/// One split flow: a digest of the rest, then the flow.
 struct Block<'a>(&'a [u8]);
 
 impl Serialize for Written<'_> {
@@ -74,7 +74,7 @@ fn read(block: &[u8]) -> Option<SplitTakenOver> {
 }
 
 const DIGEST: usize = size_of::<u64>();
-/// To be counted up when a field means something else than before. What is only added or taken away is found by its name.
+/// Increase it when a field changes its meaning. Added or removed fields are found by their names.
 const VERSION: u64 = 1;
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// What has been asked for by `flows` clients.
+    /// Returns a gateway after SYNs of `flows` clients.
     fn gateway(flows: u16) -> Gateway {
         let config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::default() };
         let mut gateway = Gateway::new(config);
@@ -106,7 +106,7 @@ mod tests {
         gateway
     }
 
-    /// Its successor, with blocks that `change` has seen.
+    /// Returns the gateway's successor, after `change` has edited the blocks.
     fn successor(gateway: &Gateway, change: impl Fn(usize, &mut Vec<u8>)) -> Gateway {
         let state = rmp_serde::to_vec_named::<State<'_>>(&gateway.state()).unwrap();
         let state: TakenOver = crate::handover::read::from_slice(&state).unwrap();
@@ -137,7 +137,7 @@ mod tests {
         let cut = |n: usize, block: &mut Vec<u8>| block.truncate(if n == 1 { 30 } else { usize::MAX });
         let none = |n: usize, block: &mut Vec<u8>| block.truncate(if n == 2 { 3 } else { usize::MAX });
         let flipped = |n: usize, block: &mut Vec<u8>| block[100] ^= u8::from(n == 3);
-        // As another version would sign it, without a field that this one needs.
+        // Signed as by another version, without a field that this version needs.
         let other = |n: usize, block: &mut Vec<u8>| {
             if n == 4 {
                 let flow = rmp_serde::to_vec_named(&BTreeMap::from([("id", 4)])).unwrap();

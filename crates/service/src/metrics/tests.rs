@@ -73,7 +73,7 @@ fn every_reason_to_pass_is_exported() {
     }
 }
 
-/// What is counted for the tests and the gateway's own use alone.
+/// Counters for tests and for the gateway's own use only.
 const NOT_EXPORTED: [&str; 4] = ["packets_in", "packets_out", "flows_expired", "peak_buffered_bytes"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! One rule as it is written, and what the gateway makes of it.
+//! One rule of the file, compiled to the gateway's rules.
 
 use std::collections::BTreeMap;
 
@@ -62,14 +62,14 @@ impl Rule {
         words.iter().all(|key| key.is_none()) && self.rtt.is_none()
     }
 
-    /// It is for a gateway on these interfaces; where none are known, it may be.
+    /// True if the rule is for a gateway on these interfaces. Without known interfaces, true.
     pub(super) fn is_about(&self, interfaces: &[&str]) -> Result<bool, Wrong> {
         let Some(wanted) = &self.interface else { return Ok(true) };
         let wanted = &wanted.as_ref().0;
         Ok(interfaces.is_empty() || wanted.iter().any(|name| interfaces.contains(&name.as_str())))
     }
 
-    /// A rule of the gateway for each combination of what is listed.
+    /// Returns a gateway's rule for each combination of the listed values.
     pub(super) fn compile(
         &self,
         start: usize,
@@ -133,7 +133,7 @@ impl Rule {
         Ok(rules)
     }
 
-    /// Keys that say nothing beside the mode are a misunderstanding.
+    /// Refuses keys that have no effect in the rule's mode.
     fn check_meaning(&self, start: usize, default: FlowMode) -> Result<(), Wrong> {
         let is_split = match self.mode {
             Some(mode) => mode == Mode::Split,
@@ -182,7 +182,7 @@ impl Subscriber {
     }
 }
 
-/// What is left out is as in the gateway's default.
+/// Builds a share. Missing keys have the gateway's defaults.
 fn share(
     start: usize,
     weight: Option<u32>,
@@ -201,7 +201,7 @@ fn share(
     Ok(share)
 }
 
-/// No value stands for all.
+/// Parses each word. Without words, returns one `None`, which matches all.
 fn each<T>(
     words: Option<&Spanned<Words>>,
     parse: impl Fn(&str) -> Result<T, String>,
@@ -220,7 +220,7 @@ fn ports(text: &str) -> Result<(u16, u16), String> {
     range.ok_or_else(|| format!("`{text}` is not a port; write 443, or \"8000-8999\""))
 }
 
-/// Names of RFC 2474, 2597, 3246 and 5865.
+/// Parses a DSCP, by number or by a name of RFC 2474, 2597, 3246 and 5865.
 fn dscp(text: &str) -> Result<u8, String> {
     let lower = text.to_ascii_lowercase();
     let digit = |index: usize, allowed: std::ops::RangeInclusive<u8>| {
@@ -245,7 +245,7 @@ fn dscp(text: &str) -> Result<u8, String> {
     })
 }
 
-/// The least and the largest round trip, in milliseconds: `">200ms"`, `"<50ms"` or `"50ms-200ms"`.
+/// Parses the smallest and the largest round trip, in milliseconds: `">200ms"`, `"<50ms"` or `"50ms-200ms"`.
 fn rtt(text: Option<&Spanned<String>>) -> Result<(Option<u64>, Option<u64>), Wrong> {
     let Some(text) = text else { return Ok((None, None)) };
     let time = |text: &str| {

@@ -19,7 +19,7 @@ fn combinations_are_counted_before_they_are_made() {
     let ports = (1..2000).map(|port| port.to_string()).collect::<Vec<_>>().join(",");
     let text =
         format!("[[rule]]\nclient = [{clients}]\nserver = [{servers}]\nport = [{ports}]\nmode = \"pass\"\n");
-    // Eight billion, of which none is made.
+    // Eight billion combinations, none of which is built.
     assert!(parsed(&text).unwrap_err().contains("more than 10000 combinations"));
 }
 
@@ -142,7 +142,7 @@ fn the_documented_policy_is_right() {
     assert_eq!(parsed(&shipped).unwrap(), GatewayConfig::default());
 }
 
-/// Every key of a rule, as serde lists them for who writes an unknown one.
+/// serde lists every key of a rule in its message about an unknown key.
 #[test]
 fn every_key_of_a_rule_is_documented() {
     let told = toml::from_str::<rule::Rule>("nosuch = 1\n").err().unwrap().message().to_owned();

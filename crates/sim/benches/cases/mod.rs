@@ -1,4 +1,4 @@
-//! What is measured, in time, instructions and memory alike.
+//! The scenarios of all benches: time, instructions and memory.
 
 use paceline_path::{Delay, LinkConfig, QueueLimit, RateProcess};
 use paceline_sim::reproduce::or::{SenderSetup, Setup, SetupLoss};
@@ -12,7 +12,7 @@ pub(crate) fn single_flow(seconds: u64) -> Scenario {
     Scenario { duration: Duration::from_secs(seconds), ..setup.scenario(&SenderSetup::default(), 1) }
 }
 
-/// Bulk downloads that share a link with a round trip of 40 ms and a queue of as much.
+/// Bulk downloads that share a link. The round trip is 40 ms, and the queue holds another 40 ms.
 #[allow(dead_code, reason = "each bench uses some of this")]
 pub(crate) fn shared_link(mbps: f64, flows: u32, seconds: u64) -> Scenario {
     let rate = Rate::from_mbps(mbps);

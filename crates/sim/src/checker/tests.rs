@@ -4,7 +4,7 @@ use paceline_wire::{Duration, FlowKey, Payload, TcpOptionsRepr, TcpRepr};
 
 use super::*;
 
-/// A connection from client to server of which both ends are watched; what the test says happens.
+/// A connection from client to server, watched at both ends. The test says what happens.
 struct Script {
     checker: Checker,
     out: CheckerTap,

@@ -1,10 +1,10 @@
-//! Datagrams of a constant rate, and who takes them.
+//! A source of datagrams at a constant rate, and their sink.
 
 use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, Payload, PortId};
 
 use super::HOST;
 
-/// Sends.
+/// Sends datagrams.
 #[derive(Clone, Debug)]
 pub(crate) struct DatagramSource {
     key: FlowKey,
@@ -14,7 +14,7 @@ pub(crate) struct DatagramSource {
     end: Instant,
 }
 
-/// Receives.
+/// Receives datagrams.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DatagramSink {
     /// IP bytes.
@@ -29,7 +29,7 @@ impl DatagramSource {
     }
 }
 
-/// Our choice: shorter than any packet takes on any link, and it keeps time going.
+/// Our choice: no link sends a packet in less time. An interval of zero would stop the time.
 const SHORTEST: Duration = Duration::from_nanos(1);
 
 impl Node for DatagramSource {

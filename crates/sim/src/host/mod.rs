@@ -10,7 +10,7 @@ use paceline_wire::{Instant, Node, Packet, PortId};
 pub(crate) use datagrams::{DatagramSink, DatagramSource};
 pub(crate) use tcp::{Plan, TcpHost, TcpSetup, TransferEnd};
 
-/// A node of a simulated path. Hosts stand on port 0.
+/// A node of a simulated path. Hosts have the port 0.
 pub(crate) enum SimNode {
     Gateway(Box<Gateway>),
     AdHoc(Box<AdHoc>),
@@ -84,5 +84,5 @@ impl Node for SimNode {
     }
 }
 
-/// The port by which hosts are connected.
+/// The port by which a host is connected.
 pub(crate) const HOST: PortId = PortId(0);

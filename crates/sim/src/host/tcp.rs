@@ -1,4 +1,4 @@
-//! A host of TCP connections with their applications: those of one flow of a scenario.
+//! A host with the TCP connections and applications of one flow of a scenario.
 
 use paceline_tcp::{Config, Connection, State, Status};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId};
@@ -11,29 +11,29 @@ use crate::workload::{Reader, Sink, Source, Workload};
 /// One end of the transfers of a flow.
 #[derive(Debug)]
 pub(crate) struct TcpHost {
-    /// Apart: packets do not need it, and it is large.
+    /// Boxed: packets do not need it, and it is large.
     setup: Box<TcpSetup>,
-    /// Where packets to this host have the client's port, and that of the first transfer.
+    /// Where packets to this host carry the client's port. The first transfer has `first_port`.
     by: RouteBy,
     first_port: u16,
-    /// Of a client: what it will open.
+    /// What a client will open.
     plan: Option<Plan>,
     ends: Vec<TransferEnd>,
-    /// Of those, which are not over.
+    /// Indices of the ends that are not closed.
     live: Vec<usize>,
-    /// When it was last called.
+    /// Time of the last call.
     now: Instant,
 }
 
-/// What both kinds of hosts know.
+/// The configuration of a client or a server.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpSetup {
-    /// The direction from this host, of the first transfer.
+    /// The direction from this host in the first transfer.
     pub(crate) key: FlowKey,
     pub(crate) config: Config,
-    /// What each transfer sends, if it is this end that sends.
+    /// What each transfer sends, if this end sends.
     pub(crate) workloads: Vec<Workload>,
-    /// How it reads, otherwise.
+    /// How the application reads, if the other end sends.
     pub(crate) reader: Reader,
     pub(crate) seed: u64,
 }
@@ -42,7 +42,7 @@ pub(crate) struct TcpSetup {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) count: u32,
-    /// Of the next one; unknown while it waits for the end of another.
+    /// Start of the next transfer; `None` while it waits for the end of another.
     pub(crate) next_at: Option<Instant>,
     pub(crate) sequential: bool,
     pub(crate) interval: Duration,
@@ -58,7 +58,7 @@ pub(crate) struct TransferEnd {
     application: Application,
     /// When data was last read.
     pub(crate) last_read: Option<Instant>,
-    /// The peer has closed, and all was read.
+    /// When the peer had closed and all was read.
     pub(crate) finished: Option<Instant>,
 }
 
@@ -73,19 +73,19 @@ impl Plan {
         Plan { count, next_at: Some(first), sequential, interval, opened: 0 }
     }
 
-    /// Whether a transfer is still to be opened.
+    /// True if a transfer is still to be opened.
     fn goes_on(&self) -> bool {
         self.opened < self.count
     }
 }
 
 impl TcpHost {
-    /// Opens connections.
+    /// Returns a host that opens connections.
     pub(crate) fn client(setup: TcpSetup, plan: Plan) -> Self {
         Self::new(setup, RouteBy::DestinationPort, Some(plan))
     }
 
-    /// Waits for them.
+    /// Returns a host that waits for connections.
     pub(crate) fn server(setup: TcpSetup) -> Self {
         Self::new(setup, RouteBy::SourcePort, None)
     }
@@ -97,12 +97,12 @@ impl TcpHost {
         TcpHost { setup, by, first_port, plan, ends: Vec::new(), live: Vec::new(), now: Instant::ZERO }
     }
 
-    /// All transfers that were opened, in that order.
+    /// All transfers that were opened, in order of opening.
     pub(crate) fn ends(&self) -> &[TransferEnd] {
         &self.ends
     }
 
-    /// Applications without an end close.
+    /// Stops all sources, so that they close their connections.
     pub(crate) fn stop(&mut self, now: Instant) {
         for at in (0..self.live.len()).rev() {
             let end = self.live[at];
@@ -127,7 +127,7 @@ impl TcpHost {
         }
     }
 
-    /// The direction from this host in a transfer: each has a client's port of its own.
+    /// The direction from this host in a transfer. Each transfer has its own client port.
     fn key(&self, index: u32) -> FlowKey {
         let mut key = self.setup.key;
         let own = if self.plan.is_some() { &mut key.src } else { &mut key.dst };
@@ -155,7 +155,7 @@ impl TcpHost {
         });
     }
 
-    /// Which transfer a packet belongs to: its client's port says so, and switches lead no others here. A SYN may open one.
+    /// Finds a packet's transfer by the client's port. Switches lead no other packets here. A SYN may open a transfer.
     #[inline]
     fn find(&mut self, packet: &Packet, now: Instant) -> Option<usize> {
         let index = u32::from(self.by.port_of(packet)?.checked_sub(self.first_port)?);
@@ -176,7 +176,7 @@ impl TcpHost {
         Some(self.ends.len() - 1)
     }
 
-    /// Lets the application of a transfer act; notes what is over.
+    /// Lets the application of a transfer act, and notes whether the transfer is over.
     fn drive(&mut self, end: usize, now: Instant) {
         let transfer = &mut self.ends[end];
         transfer.drive(now);
@@ -194,7 +194,7 @@ impl TcpHost {
 }
 
 impl TransferEnd {
-    /// Its state.
+    /// The connection's state.
     pub(crate) fn status(&self, now: Instant) -> Status {
         self.connection.status(now)
     }
@@ -215,7 +215,7 @@ impl TransferEnd {
         }
     }
 
-    /// Whether this end has nothing left to do but to wait for copies to die out.
+    /// True if this end has nothing left to do, except to wait in TIME-WAIT.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.connection.state(), State::TimeWait | State::Closed)
     }
@@ -232,7 +232,7 @@ impl TransferEnd {
                     }
                     source.wrote(written as u64);
                 }
-                // To close what is not open yet would be to give it up (RFC 9293, Section 3.10.4).
+                // In SYN-SENT, close would delete the connection (RFC 9293, Section 3.10.4).
                 if source.is_over() && connection.state() != State::SynSent {
                     connection.close();
                 }
@@ -328,7 +328,7 @@ impl Node for TcpHost {
     fn poll_timeout(&self) -> Option<Instant> {
         let opening = self.plan.as_ref().filter(|plan| plan.goes_on()).and_then(|plan| plan.next_at);
         match (self.live.as_slice(), opening) {
-            // As nearly always.
+            // The usual case: one transfer, and none to open.
             (&[end], None) => self.ends[end].poll_timeout(self.now),
             (live, _) => live.iter().map(|&end| self.ends[end].poll_timeout(self.now)).fold(opening, earlier),
         }

@@ -1,4 +1,4 @@
-//! How long packets waited for a link.
+//! Queueing delay at a link.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,12 +8,12 @@ use paceline_path::Delivered;
 use super::Quantiles;
 use crate::network::Tap;
 
-/// Waiting in the queue of a link, per delivered packet. Clones measure together.
+/// Measures each delivered packet's wait in the queue of a link. Clones share the measurement.
 #[derive(Clone, Debug, Default)]
 pub struct LinkMeter(Rc<RefCell<Quantiles>>);
 
 impl LinkMeter {
-    /// What was measured so far.
+    /// The waits measured so far.
     pub fn queue_delay(&self) -> Quantiles {
         self.0.borrow().clone()
     }

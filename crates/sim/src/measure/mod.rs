@@ -1,4 +1,4 @@
-//! What is measured while a network runs.
+//! Meters that run with a network.
 
 mod link_meter;
 mod path_probe;

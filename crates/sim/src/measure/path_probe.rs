@@ -1,8 +1,8 @@
-//! The queueing delay of the path: what a packet waited in the gateway and in front of the radio link together.
+//! The queueing delay of the path: a packet's wait in the gateway and before the radio link together.
 //!
-//! As in the lab: a segment is recognised by its flow and sequence number, and its delay runs from when it last left the
-//! wired link until the radio link began to send the copy that arrived first. A gateway that splits flows cuts segments anew: then
-//! it is the segment of the wired link that has the first byte.
+//! As in the lab, the probe recognises a segment by flow and sequence number. The delay begins when the segment last
+//! left the wired link. It ends when the radio link began to send the copy that arrived first. A gateway that splits
+//! flows cuts segments anew. Then the probe takes the segment of the wired link that has the first byte.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::Quantiles;
 use crate::network::Tap;
 
-/// Measures between two links. Clones measure together.
+/// Measures between two links. Clones share the measurement.
 #[derive(Clone, Debug, Default)]
 pub struct PathProbe(Rc<RefCell<State>>);
 
@@ -28,24 +28,25 @@ pub struct WiredSide(PathProbe);
 #[derive(Clone, Debug)]
 pub struct RadioSide(PathProbe);
 
-/// The number of its flow, and its sequence number.
+/// A flow's number and a sequence number.
 type Segment = (u32, u32);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Numbers of flows: a key of a segment that has addresses is eight times as long, and there are many.
+    /// Numbers of flows. They keep the keys of segments small: with addresses a key is eight times as long, and there
+    /// are many.
     flows: FxHashMap<FlowKey, u32>,
     exits: FxHashMap<Segment, WiredExit>,
-    /// How far into a segment of the wired link the last one began that was cut anew.
+    /// Offset of the last re-cut segment in the segment of the wired link that has its first byte.
     offset: u32,
-    /// In order of time, for forgetting.
+    /// Exits in order of time, so that the oldest can be forgotten.
     order: VecDeque<(Segment, Instant)>,
     delays: Quantiles,
-    /// Whoever wants each of them.
+    /// Is told each delay.
     listener: Option<Listener>,
 }
 
-/// Is told when the last link began to send a segment, and its delay.
+/// Gets the time at which the last link began to send a segment, and the segment's delay.
 struct Listener(Box<dyn FnMut(Instant, Duration)>);
 
 impl fmt::Debug for Listener {
@@ -63,7 +64,7 @@ struct WiredExit {
 /// Our choice, as in the lab: 64 s of full-sized packets at 50 Mbit/s.
 const SEGMENTS_MAX: usize = 262_144;
 
-/// No segment is longer.
+/// No segment has more bytes.
 const SEGMENT_MAX: u32 = 1_460;
 
 impl PathProbe {
@@ -77,13 +78,13 @@ impl PathProbe {
         RadioSide(self.clone())
     }
 
-    /// A probe that tells each delay as it measures it, with the time at which the last link began to send.
+    /// Returns a probe that reports each delay at once, with the time at which the last link began to send.
     pub fn with_listener(listener: impl FnMut(Instant, Duration) + 'static) -> Self {
         let state = State { listener: Some(Listener(Box::new(listener))), ..State::default() };
         PathProbe(Rc::new(RefCell::new(state)))
     }
 
-    /// What was measured so far.
+    /// The delays measured so far.
     pub fn delays(&self) -> Quantiles {
         self.0.borrow().delays.clone()
     }
@@ -119,14 +120,15 @@ impl Tap for RadioSide {
 }
 
 impl State {
-    /// Of packets with data.
+    /// Identifies the segment of a packet with data.
     fn segment(&mut self, packet: &Packet) -> Option<Segment> {
         let tcp = packet.tcp().filter(|tcp| tcp.payload_len() > 0)?;
         let next = self.flows.len() as u32;
         Some((*self.flows.entry(packet.flow_key()?).or_insert(next), tcp.seq().0))
     }
 
-    /// The segment of the wired link that has this one's first byte. They stay as far apart as they once are until one is short.
+    /// Returns the segment of the wired link that has this segment's first byte. The offset stays the same until a
+    /// segment is short.
     fn origin(&mut self, segment: Segment) -> Segment {
         let (flow, seq) = segment;
         if self.exits.contains_key(&segment) {
@@ -140,7 +142,7 @@ impl State {
 
     fn forget_oldest(&mut self) {
         let Some((segment, at)) = self.order.pop_front() else { return };
-        // A later retransmission has an entry of its own.
+        // A later retransmission has its own entry.
         if self.exits.get(&segment).is_some_and(|exit| exit.at == at) {
             self.exits.remove(&segment);
         }
@@ -176,7 +178,7 @@ mod tests {
         radio.delivered(&delivered(8, 50, 0));
         assert_eq!(probe.delays().count(), 1);
         assert!((probe.delays().quantile(0.5).as_secs_f64() - 0.025).abs() < 25e-6);
-        // The server sent it again: it starts anew.
+        // The server sent the segment again, so the delay starts anew.
         wired.delivered(&delivered(7, 100, 0));
         radio.delivered(&delivered(7, 101, 0));
         assert!((probe.delays().quantile(0.1).as_secs_f64() - 0.001).abs() < 1e-6);

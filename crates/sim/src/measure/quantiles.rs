@@ -3,8 +3,8 @@
 use hdrhistogram::Histogram;
 use paceline_wire::Duration;
 
-/// Times seen. A few are kept as they are, for every flow has its own and a histogram takes 40 KB; many are counted in a
-/// histogram of microseconds. Both give the same quantiles.
+/// Distribution of times. Every flow has one, and a histogram takes 40 KB. So a few times are kept as they are, and
+/// many are counted in a histogram of microseconds. Both give the same quantiles.
 #[derive(Clone, Debug)]
 pub struct Quantiles {
     seen: Seen,
@@ -17,29 +17,29 @@ enum Seen {
     Many(Box<Histogram<u32>>),
 }
 
-/// In milliseconds, to a microsecond; `None` where nothing was measured.
+/// Percentiles in milliseconds, to a microsecond; `None` if nothing was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Percentiles {
     /// The median.
     pub p50: Option<f64>,
-    /// 95 of 100 are not longer.
+    /// The 95th percentile.
     pub p95: Option<f64>,
-    /// 99 of 100 are not longer.
+    /// The 99th percentile.
     pub p99: Option<f64>,
 }
 
 impl Quantiles {
-    /// Nothing seen yet.
+    /// Returns an empty distribution.
     pub fn new() -> Self {
         Quantiles { seen: Seen::Few(Vec::new()) }
     }
 
-    /// Adds one; longer than ten minutes counts as ten minutes.
+    /// Adds a time. A time above ten minutes counts as ten minutes.
     #[inline]
     pub fn record(&mut self, time: Duration) {
         let us = ((time.as_nanos() + 500) / 1_000).min(LONGEST_US);
         match &mut self.seen {
-            // It grows by itself, and what is cut at ten minutes always fits.
+            // The histogram resizes itself. No time exceeds ten minutes, so every time fits.
             Seen::Many(histogram) => {
                 let _ = histogram.record(us);
             }
@@ -57,13 +57,13 @@ impl Quantiles {
         self.seen = Seen::Many(Box::new(histogram));
     }
 
-    /// The time that a fraction of 0 to 1 does not exceed; zero when nothing was seen.
+    /// Returns the time that this fraction (0 to 1) of all times does not exceed; zero if there are none.
     pub fn quantile(&self, fraction: f64) -> Duration {
         let [time] = self.quantiles([fraction]);
         time
     }
 
-    /// How many were seen.
+    /// The number of times.
     pub fn count(&self) -> u64 {
         match &self.seen {
             Seen::Few(times) => times.len() as u64,
@@ -71,7 +71,7 @@ impl Quantiles {
         }
     }
 
-    /// The three that results report.
+    /// The three percentiles that results report.
     pub fn percentiles(&self) -> Percentiles {
         if self.count() == 0 {
             return Percentiles::default();
@@ -91,7 +91,7 @@ impl Quantiles {
         };
         let mut sorted = times.clone();
         sorted.sort_unstable();
-        // As the histogram rounds.
+        // Rounds as the histogram does.
         let scale = histogram();
         fractions.map(|fraction| {
             let rank = (fraction.min(1.0) * sorted.len() as f64).ceil() as usize;
@@ -113,7 +113,7 @@ impl Default for Quantiles {
 }
 
 const LONGEST_US: u64 = 600_000_000;
-/// Our choice: a tenth of what a histogram of a tenth of a second takes.
+/// Our choice: these take a tenth of the memory of a histogram of a tenth of a second.
 const FEW_MAX: usize = 1_000;
 
 #[cfg(test)]

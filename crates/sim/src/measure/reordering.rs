@@ -1,7 +1,7 @@
-//! Reordering between two places: which packets arrive after others that left later (RFC 4737, Section 3).
+//! Reordering between two places: packets that arrive after packets that left later (RFC 4737, Section 3).
 //!
-//! The number of a packet is its place in the order of departures, so that retransmissions count by when they were sent. A
-//! packet is recognised by its flow and sequence number.
+//! A packet's number is its place in the order of departures. So a retransmission counts by its own departure. The flow
+//! and the sequence number identify a packet.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,62 +12,62 @@ use rustc_hash::FxHashMap;
 
 use crate::network::Tap;
 
-/// Watches data segments between two links. Clones watch together.
+/// Watches data segments between two links. Clones share the measurement.
 #[derive(Clone, Debug, Default)]
 pub struct ReorderingMeter(Rc<RefCell<State>>);
 
-/// Where packets leave.
+/// Tap on the link where packets leave.
 #[derive(Clone, Debug)]
 pub struct Departures(ReorderingMeter);
 
-/// Where they arrive.
+/// Tap on the link from which packets arrive.
 #[derive(Clone, Debug)]
 pub struct Arrivals(ReorderingMeter);
 
-/// What arrived out of order.
+/// Counts of segments that arrived out of order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
     /// Data segments that arrived.
     pub arrived: u64,
-    /// Of those, after one that had left later.
+    /// Segments that arrived after one that had left later.
     pub reordered: u64,
-    /// By how many places the last one of its kind at most: the number of the latest arrival less that of the packet.
+    /// The greatest extent: the number of the latest arrival minus the number of the reordered packet.
     pub extent_max: u64,
-    /// The sum of those.
+    /// The sum of all extents.
     pub extent_sum: u64,
 }
 
 #[derive(Debug, Default)]
 struct State {
     departed: u64,
-    /// Numbers of what is on its way.
+    /// Numbers of packets in flight.
     numbers: FxHashMap<(FlowKey, u32), u64>,
     latest: u64,
     seen: Reordering,
 }
 
-/// Our choice: lost packets stay in the table until it is as long as this, then all go.
+/// Our choice: lost packets stay in the table until it has this many entries. Then all entries go.
 const NUMBERS_MAX: usize = 65_536;
 
 impl ReorderingMeter {
-    /// A tap for the link on which they leave.
+    /// Returns a tap for the link on which packets leave.
     pub fn departures(&self) -> Departures {
         Departures(self.clone())
     }
 
-    /// A tap for the link from which they arrive.
+    /// Returns a tap for the link from which packets arrive.
     pub fn arrivals(&self) -> Arrivals {
         Arrivals(self.clone())
     }
 
-    /// What was seen so far.
+    /// The counts so far.
     pub fn seen(&self) -> Reordering {
         self.0.borrow().seen
     }
 }
 
 impl Reordering {
-    /// What came after `earlier`, but for the greatest extent, which is that of all the time.
+    /// Returns the counts since `earlier`. The greatest extent is still that of the whole time.
     pub fn since(&self, earlier: &Reordering) -> Reordering {
         Reordering {
             arrived: self.arrived - earlier.arrived,
@@ -77,12 +77,12 @@ impl Reordering {
         }
     }
 
-    /// Of all that arrived, how many were reordered.
+    /// The share of arrived segments that were reordered.
     pub fn share(&self) -> f64 {
         self.reordered as f64 / self.arrived.max(1) as f64
     }
 
-    /// Of those reordered.
+    /// The mean extent of reordered segments.
     pub fn extent_mean(&self) -> f64 {
         self.extent_sum as f64 / self.reordered.max(1) as f64
     }
@@ -118,7 +118,7 @@ impl Tap for Arrivals {
     }
 }
 
-/// Of packets with data.
+/// Identifies a packet with data.
 fn segment(packet: &Packet) -> Option<(FlowKey, u32)> {
     let tcp = packet.tcp().filter(|tcp| tcp.payload_len() > 0)?;
     Some((packet.flow_key()?, tcp.seq().0))
@@ -143,7 +143,7 @@ mod tests {
         let meter = ReorderingMeter::default();
         let (mut out, mut into) = (meter.departures(), meter.arrivals());
         (1..=5).for_each(|seq| out.sent(Instant::ZERO, &packet(seq)));
-        // The second one is lost, the first comes third; what is sent again is in order by its new departure.
+        // The second packet is lost, and the first arrives third. The retransmission is in order by its own departure.
         out.sent(Instant::ZERO, &packet(2));
         for seq in [3, 4, 1, 5, 2] {
             let delivered = Delivered {

@@ -1,24 +1,24 @@
-//! Islands: parts of a network that hear of each other only after a delay, and so may go on by turns.
+//! Islands: parts of a network that affect each other only after a delay, and so may run in turns.
 //!
-//! What leaves an island over a link arrives on the other one at least the link's propagation delay later. Until then both
-//! can be simulated one after the other, and the result is the same as if they had been simulated event by event
-//! (conservative synchronisation with bounded lag: Lubachevsky, "Efficient distributed event-driven simulations of
-//! multiple-loop networks", Communications of the ACM 32(1), 1989). We do it on one core for the sake of its caches: a
-//! sender's and a receiver's code do not fit into the first-level cache together.
+//! A packet that leaves an island over a link arrives on the other one at least the link's propagation delay later.
+//! Until then both islands can be simulated one after the other. The result is the same as if they were simulated event
+//! by event. This is conservative synchronisation with bounded lag (Lubachevsky, "Efficient distributed event-driven
+//! simulations of multiple-loop networks", Communications of the ACM 32(1), 1989). We do it on one core for the sake of
+//! its caches. A sender's and a receiver's code do not fit into the first-level cache together.
 
 use paceline_wire::{Duration, Instant};
 
 use super::{Actor, Hop, LinkId, LinkSlot, NodeId, NodeSlot, Switch};
 use crate::queue::EventQueue;
 
-/// The islands of a network, with what is due on each.
+/// The islands of a network, each with its event queue.
 #[derive(Default)]
 pub(super) struct Islands {
     islands: Vec<Island>,
     nodes: Vec<Place>,
-    /// Where links deliver.
+    /// Places of the links' receiving ends.
     links: Vec<Place>,
-    /// How long each may go on without hearing from the others; `None` if there is but one.
+    /// Time that an island may run without hearing from the others; `None` if there is only one.
     pub(super) lag: Option<Duration>,
 }
 
@@ -28,7 +28,7 @@ struct Island {
     actors: Vec<Actor>,
 }
 
-/// An island, and an actor's number there.
+/// An island, and an actor's number on it.
 #[derive(Clone, Copy, Default)]
 struct Place {
     island: u32,
@@ -36,7 +36,7 @@ struct Place {
 }
 
 impl Islands {
-    /// Divides a network so that the islands may go on as long as possible, and tells links whether they are bridges.
+    /// Divides a network so that the islands may run as long as possible. Marks the links that are bridges.
     pub(super) fn find<N>(nodes: &[NodeSlot<N>], links: &mut [LinkSlot], switches: &[Switch]) -> Islands {
         let mut delays: Vec<Duration> = links.iter().map(|slot| slot.link.least_delay()).collect();
         delays.sort_unstable();
@@ -53,7 +53,7 @@ impl Islands {
         Islands::new(groups, Some(lag))
     }
 
-    /// All in one.
+    /// Puts everything on one island.
     pub(super) fn whole<N>(nodes: &[NodeSlot<N>], links: &mut [LinkSlot]) -> Islands {
         links.iter_mut().for_each(|slot| slot.bridges = false);
         let count = nodes.len() + 2 * links.len();
@@ -93,12 +93,12 @@ impl Islands {
         self.islands.len()
     }
 
-    /// When anything is due.
+    /// The time of the first event on any island.
     pub(super) fn first(&mut self) -> Option<Instant> {
         self.islands.iter_mut().filter_map(|island| island.queue.first()).min()
     }
 
-    /// Takes who is due first on an island, if that is not after `until`.
+    /// Takes the first actor that is due on an island, unless it is due after `until`.
     #[inline]
     pub(super) fn pop(&mut self, island: usize, until: Instant) -> Option<(Instant, Actor)> {
         let Island { queue, actors } = &mut self.islands[island];
@@ -121,7 +121,7 @@ impl Islands {
     }
 }
 
-/// Who hears of whom at once: disjoint sets of nodes, of links' two ends and of switches.
+/// Disjoint sets of nodes, link ends and switches. The members of a set affect each other without delay.
 struct Groups {
     parents: Vec<usize>,
     nodes: usize,
@@ -129,7 +129,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// Links of at least this delay keep their ends apart.
+    /// Finds the sets. Only a link of at least `delay` keeps its two ends apart.
     fn of<N>(nodes: &[NodeSlot<N>], links: &[LinkSlot], switches: &[Switch], delay: Duration) -> Groups {
         let count = nodes.len() + 2 * links.len() + switches.len();
         let mut groups = Groups { parents: (0..count).collect(), nodes: nodes.len(), links: links.len() };
@@ -164,12 +164,12 @@ impl Groups {
         }
     }
 
-    /// Where packets go into a link.
+    /// The end where packets enter a link.
     fn entry(&self, link: usize) -> usize {
         self.nodes + 2 * link
     }
 
-    /// Where they come out.
+    /// The end where packets leave a link.
     fn exit(&self, link: usize) -> usize {
         self.nodes + 2 * link + 1
     }

@@ -1,16 +1,16 @@
-//! Where packets go behind switches.
+//! Switches: the next hop of a packet by port number.
 
 use paceline_wire::{Packet, PortId};
 
 use super::{Hop, LinkId, NodeId, RouteBy};
 
-/// Leads a packet on by one of its ports.
+/// Leads a packet on by one of its port numbers.
 pub(super) struct Switch {
     pub(super) by: RouteBy,
     pub(super) ways: Vec<Option<Hop>>,
 }
 
-/// Where a packet ends up behind any number of switches.
+/// Where a packet arrives behind any number of switches.
 pub(super) enum End {
     Node(NodeId, PortId),
     Link(LinkId),
@@ -22,14 +22,14 @@ pub(super) fn resolve(switches: &[Switch], to: Hop, packet: &Packet) -> Option<E
         Hop::Node(node, port) => Some(End::Node(node, port)),
         Hop::Link(link) => Some(End::Link(link)),
         Hop::Switch(switch) => match switches[switch.0 as usize].way(packet)? {
-            // As nearly always: one switch, and a node.
+            // The usual case: one switch, and a node behind it.
             Hop::Node(node, port) => Some(End::Node(node, port)),
             to => resolve_far(switches, to, packet),
         },
     }
 }
 
-/// Behind a switch. More switches than there are would be a circle.
+/// Follows a packet behind a switch. More hops than there are switches mean a circle.
 fn resolve_far(switches: &[Switch], mut to: Hop, packet: &Packet) -> Option<End> {
     for _ in 0..=switches.len() {
         match to {
@@ -49,7 +49,7 @@ impl Switch {
 }
 
 impl RouteBy {
-    /// That port of a packet. TCP and UDP have their ports in the same place.
+    /// Returns this port number of a packet. TCP and UDP have their ports in the same place.
     #[inline]
     pub fn port_of(self, packet: &Packet) -> Option<u16> {
         let header = packet.header();

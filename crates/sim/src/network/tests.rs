@@ -31,13 +31,13 @@ impl Node for AnyNode {
     }
 }
 
-/// Sends datagrams at a constant interval, and notes what comes.
+/// Sends datagrams at a constant interval, and logs arrivals.
 #[derive(Default)]
 struct Station {
     key: Option<FlowKey>,
     next: Option<Instant>,
     left: u32,
-    /// Answers each packet.
+    /// True if the station answers each packet.
     echoes: bool,
     out: VecDeque<Packet>,
     log: Vec<(Instant, usize)>,
@@ -79,7 +79,7 @@ impl Node for Station {
     }
 }
 
-/// What went over a link.
+/// Packets that went over a link.
 #[derive(Default)]
 struct Log {
     sent: Vec<Instant>,
@@ -113,7 +113,7 @@ fn link(config: LinkConfig, seed: u64) -> Link {
     Link::new(config, seed, Instant::ZERO).unwrap()
 }
 
-/// Two sources, a gateway that accelerates nothing here, one radio link, a switch and two sinks.
+/// Two sources, a gateway without acceleration here, one radio link, a switch and two sinks.
 fn dumbbell(seed: u64, step: Duration) -> (Vec<(Instant, usize)>, Counts) {
     let mut network: Network<AnyNode> = Network::default();
     let gateway = network.add_node(AnyNode(Box::new(Gateway::new(GatewayConfig::default()))));
@@ -150,10 +150,11 @@ fn a_seed_gives_one_run_however_it_is_driven() {
     assert_ne!(delivered, dumbbell(2, Duration::from_secs(100)).0);
 }
 
-/// When packets came, and how long they were.
+/// Times of arrival and lengths of packets.
 type Arrivals = Vec<(Instant, usize)>;
 
-/// A source whose packets are answered, on paths of different delays: what both ends and the links saw.
+/// A source whose packets are answered, on paths of different delays. Returns the arrivals at both ends, and the
+/// counts.
 fn echo(seed: u64, whole: bool) -> (Arrivals, Arrivals, Counts) {
     let mut network: Network<Station> = Network::default();
     let key = FlowKey::new(address(1), address(2));
@@ -193,7 +194,7 @@ fn links_in_a_chain_add_up() {
     let log = Rc::new(RefCell::new(Log::default()));
     for hop in 0..3 {
         let config = LinkConfig {
-            // 1,028 bytes in 1, 2 and 4 ms, the fastest last.
+            // 1,028 bytes take 1, 2 and 4 ms. The fastest link is the last.
             rate: RateProcess::Constant(Rate::from_bytes_per_sec(1_028_000 >> hop)),
             delay: Delay::Constant(Duration::from_millis(10)),
             ..LinkConfig::default()

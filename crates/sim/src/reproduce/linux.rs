@@ -6,7 +6,7 @@ use super::or::{SenderSetup, Setup, SetupLoss};
 use crate::scenario::Scenario;
 use paceline_judge::Sample;
 
-/// What Linux 6.1 reached with one congestion control at one loss: one flow of 200 s, 20 Mbit/s, 100 ms.
+/// Result of Linux 6.1 with one congestion control at one loss: one flow of 200 s, 20 Mbit/s, 100 ms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinuxRow {
     /// Congestion control.
@@ -36,7 +36,7 @@ impl LinuxRow {
         rows.into_iter().map(row).collect()
     }
 
-    /// The same flow, here.
+    /// The same flow in this simulator.
     pub fn scenario(&self, seed: u64) -> Scenario {
         let setup = Setup { mbps: 20.0, rtt_ms: 100, loss: SetupLoss::Random(self.loss_percent) };
         setup.scenario(&SenderSetup { congestion: self.congestion, ..SenderSetup::default() }, seed)
@@ -54,8 +54,8 @@ mod tests {
     use super::*;
     use crate::run::run_all;
 
-    /// Ten runs of the rows that are quick: the means are within 10 % of each other.
-    /// `paceline reproduce or --part linux` has all.
+    /// Ten runs of each quick row. The means are within 10 % of each other. `paceline reproduce or --part linux` has
+    /// all rows.
     #[test]
     fn high_losses_are_as_in_linux() {
         for row in LinuxRow::all().iter().filter(|row| row.loss_percent == 0.1) {

@@ -1,4 +1,4 @@
-//! The published experiments, as code that takes its cells from `published/` and gives ours beside them.
+//! The published experiments. The code takes the cells from `published/` and gives our results beside them.
 
 pub mod drwa;
 pub mod linux;

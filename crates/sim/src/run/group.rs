@@ -1,4 +1,4 @@
-//! The transfers between one pair of hosts: what they reach, step by step.
+//! The transfers between one pair of hosts, and their progress step by step.
 
 use paceline_tcp::CloseReason;
 use paceline_wire::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::result::{Direction, FlowResult, mbps};
 use crate::run::Watch;
 use crate::scenario::{Flow, Load, Transport};
 
-/// One transfer, or several that follow each other.
+/// One transfer, or several sequential ones.
 pub(super) struct Group {
     name: String,
     direction: Direction,
     first_index: u32,
-    /// Number of its first transfer among all of the scenario.
+    /// Number of its first transfer among all transfers of the scenario.
     first_transfer: usize,
     count: u32,
     start: Instant,
@@ -26,12 +26,12 @@ pub(super) struct Group {
     tracks: Vec<Track>,
 }
 
-/// What is noted of a transfer at every step.
+/// Notes about a transfer from every step.
 #[derive(Clone, Debug, Default)]
 struct Track {
     srtt: Quantiles,
     looks: u32,
-    /// Bytes read at the last look of two.
+    /// Bytes read at the last even look.
     read: u64,
     gap: Duration,
     longest_gap: Duration,
@@ -58,12 +58,12 @@ impl Group {
         }
     }
 
-    /// Its first transfer has this number among all of the scenario.
+    /// Sets the number of its first transfer among all transfers of the scenario.
     pub(super) fn numbered(self, first_transfer: usize) -> Group {
         Group { first_transfer, ..self }
     }
 
-    /// Whether it goes on as long as the scenario.
+    /// True if it goes on as long as the scenario.
     pub(super) fn is_endless(&self) -> bool {
         self.endless
     }
@@ -77,20 +77,20 @@ impl Group {
         if self.direction == Direction::Down { self.client } else { self.server }
     }
 
-    /// Whether all of it is over; of what has no end, always.
+    /// True if all its transfers are over. Endless transfers always count as over.
     pub(super) fn is_done(&self, network: &Network<SimNode>) -> bool {
         self.endless || {
             let over = |node| {
                 let ends = ends(network, node);
                 ends.len() == self.count as usize && ends.iter().all(TransferEnd::is_over)
             };
-            // A host that was refused, or that gave up, has no peer to wait for.
+            // If one host was refused or gave up, the other is not waited for.
             let failed = |node| ends(network, node).iter().any(|end| failure(end).is_some());
             (over(self.server) && over(self.client)) || failed(self.server) || failed(self.client)
         }
     }
 
-    /// A step has ended. `enough` is what has to arrive in one, down and up, that it is no gap.
+    /// Looks at the transfers after a step. If fewer than `enough` bytes (down and up) arrive in a step, this is a gap.
     pub(super) fn look(
         &mut self,
         network: &Network<SimNode>,
@@ -129,7 +129,7 @@ impl Group {
         }
     }
 
-    /// One for each transfer.
+    /// Returns one result for each transfer.
     pub(super) fn results(&self, network: &Network<SimNode>) -> Vec<FlowResult> {
         (0..self.count).map(|index| self.result(network, index)).collect()
     }
@@ -203,7 +203,7 @@ impl Track {
     }
 }
 
-/// Two looks.
+/// The time between two even looks.
 const GAP_STEP: Duration = Duration::from_millis(200);
 const FINDINGS_MAX: usize = 20;
 

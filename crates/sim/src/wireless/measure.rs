@@ -1,4 +1,4 @@
-//! Flows over a path: what they reach after a warm-up.
+//! Flows over a path, measured after a warm-up.
 
 use paceline_adhoc::AdHocCounters;
 use paceline_tcp::{Config, Status};
@@ -10,48 +10,48 @@ use crate::result::mbps;
 use crate::run::{Watch, run_watched};
 use crate::scenario::ScenarioError;
 
-/// When it is measured.
+/// Seed and times of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measurement {
-    /// Of every random choice.
+    /// Seed of every random choice.
     pub seed: u64,
-    /// What comes before does not count.
+    /// Time at the start that does not count.
     pub warm_up: Duration,
-    /// Of the whole run.
+    /// Length of the whole run.
     pub duration: Duration,
 }
 
-/// What a flow did between warm-up and end.
+/// Measurements of a flow between warm-up and end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FlowMeasure {
     /// Payload that the receiving application read.
     pub goodput_mbps: f64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Segments sent, those sent again included.
+    /// Segments sent, retransmissions included.
     pub segments: u64,
-    /// Segments sent again.
+    /// Retransmissions.
     pub retransmitted: u64,
-    /// Of those, how many the receiver had already (D-SACK, RFC 2883).
+    /// Retransmissions that the receiver had already (D-SACK, RFC 2883).
     pub needless: u64,
     /// Fast recoveries.
     pub recoveries: u64,
-    /// Reductions that were taken back.
+    /// Undone reductions of the window.
     pub undos: u64,
     /// The sender's smoothed RTT, the mean of every 100 ms.
     pub srtt_ms: f64,
     /// The congestion window in segments, the mean of every 100 ms.
     pub cwnd: f64,
-    /// On the way to the receiver, over all flows.
+    /// Reordering on the way to the receiver, over all flows.
     pub reordering: Reordering,
-    /// Of the whole run, with an ad-hoc network.
+    /// Counters of the ad-hoc network over the whole run, if there is one.
     pub ad_hoc: Option<AdHocCounters>,
 }
 
 /// Runs bulk flows of `sender` over a path to receivers of the same configuration.
 ///
 /// # Errors
-/// What cannot be simulated.
+/// Fails if the path cannot be simulated.
 pub fn measure(
     path: &WirelessPath,
     sender: &Config,
@@ -60,10 +60,10 @@ pub fn measure(
     measure_watched(path, sender, sender, times, &mut ())
 }
 
-/// As [`measure`], with a receiver of another configuration and somebody who looks on.
+/// Like [`measure`], with another configuration for the receiver, and a watch.
 ///
 /// # Errors
-/// What cannot be simulated; that `watch` gave it up.
+/// Fails if the path cannot be simulated, or if `watch` ends the run.
 pub fn measure_watched(
     path: &WirelessPath,
     sender: &Config,
@@ -97,7 +97,7 @@ pub fn measure_watched(
     Ok(flows.collect())
 }
 
-/// The state of the flows at the end of the warm-up and last.
+/// The states of the flows: the first and the last one after the warm-up.
 struct Looks<'a> {
     from: Instant,
     meter: ReorderingMeter,

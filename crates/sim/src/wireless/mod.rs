@@ -1,5 +1,4 @@
-//! The paths on which studies of TCP over wireless networks compare algorithms, by name, and a measurement of flows over
-//! them.
+//! Wireless paths by name, on which studies of TCP compare algorithms, and a measurement of flows over them.
 //!
 //! ```
 //! use paceline_sim::wireless::{Measurement, WirelessPath, measure};

@@ -1,4 +1,4 @@
-//! The paths. Rates, delays and queues, which the texts do not tell, are ours: each is stated, and each can be set.
+//! The paths. The texts do not tell rates, delays and queues. So these are ours: each is stated, and each can be set.
 
 use paceline_adhoc::{AdHocConfig, Movement};
 use paceline_path::random::{Probability, Random};
@@ -13,11 +13,11 @@ use crate::scenario::{AdHocAt, Flow, PathLink, Scenario, TcpFlow, Transport};
 /// A path and its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WirelessPath {
-    /// Wires, then one wireless link that loses packets and does not repeat them.
+    /// Wires, then one wireless link that loses packets and does not retransmit them.
     LastHop(LastHop),
-    /// Wireless links one after the other, which repeat what is lost and so reorder.
+    /// Wireless links one after the other. They retransmit lost packets, and so reorder.
     Hops(WirelessHops),
-    /// A wired bottleneck whose delay is drawn anew now and then.
+    /// A wired bottleneck whose delay is drawn anew at intervals.
     VaryingDelay(VaryingDelay),
     /// Several flows over one wired bottleneck.
     Dumbbell(Dumbbell),
@@ -28,78 +28,80 @@ pub enum WirelessPath {
 /// Wires, then a wireless link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LastHop {
-    /// Of the wireless link, both ways.
+    /// Rate of the wireless link, both ways.
     pub mbps: f64,
-    /// Of the whole path, without queues.
+    /// Round trip of the whole path, without queues.
     pub rtt: Duration,
-    /// Of the wireless link: the share of packets that are lost.
+    /// Share of packets that the wireless link loses.
     pub error: f64,
-    /// Both ways, and not only towards the receiver.
+    /// If true, packets are lost both ways, not only towards the receiver.
     pub error_both_ways: bool,
-    /// Before the wireless link.
+    /// Queue before the wireless link.
     pub queue_packets: u32,
 }
 
 /// Wireless links in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WirelessHops {
-    /// How many.
+    /// Number of links.
     pub hops: u32,
-    /// Of each, both ways.
+    /// Rate of each link, both ways.
     pub mbps: f64,
-    /// Of each, one way.
+    /// Delay of each link, one way.
     pub delay: Duration,
-    /// Of each attempt of each link, both ways: the share of packets that are lost.
+    /// Share of packets lost in each attempt of each link, both ways.
     pub error: f64,
-    /// How often a link sends a packet again.
+    /// Number of retransmissions by a link.
     pub retries: u8,
-    /// Before each link.
+    /// Queue before each link.
     pub queue_packets: u32,
 }
 
 /// A bottleneck whose delay varies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VaryingDelay {
-    /// Of the bottleneck.
+    /// Rate of the bottleneck.
     pub mbps: f64,
     /// The shortest delay of the bottleneck, one way.
     pub delay_min: Duration,
-    /// The longest.
+    /// The longest delay of the bottleneck, one way.
     pub delay_max: Duration,
-    /// It is drawn anew so often.
+    /// Interval at which the delay is drawn anew.
     pub every: Duration,
-    /// On the way back, too; else that way always has the shortest delay. ns-2 changes one direction (ns-lib.tcl, `delay`: simplex).
+    /// If true, the delay on the way back varies, too. Otherwise it is always the shortest one. ns-2 changes one
+    /// direction (ns-lib.tcl, `delay`: simplex).
     pub both_ways: bool,
-    /// Of the rest of the path, there and back.
+    /// Delay of the rest of the path, there and back.
     pub rest: Duration,
-    /// When the delay falls, what leaves later arrives earlier, as in ns-2 (DelayLink, avoidReordering_ false, its default).
+    /// If true, packets overtake others when the delay falls, as in ns-2 (DelayLink, avoidReordering_ false, its
+    /// default).
     pub overtake: bool,
-    /// Before the bottleneck.
+    /// Queue before the bottleneck.
     pub queue_packets: u32,
 }
 
 /// Flows that share a bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dumbbell {
-    /// How many.
+    /// Number of flows.
     pub flows: u32,
-    /// Of the bottleneck.
+    /// Rate of the bottleneck.
     pub mbps: f64,
-    /// Of the whole path, without queues.
+    /// Round trip of the whole path, without queues.
     pub rtt: Duration,
-    /// Before the bottleneck.
+    /// Queue before the bottleneck.
     pub queue_packets: u32,
 }
 
-/// An ad-hoc network, between two of its stations.
+/// A path between two stations of an ad-hoc network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdHocPath {
     /// Its stations and their radio.
     pub config: AdHocConfig,
 }
 
-/// Our choice for the wireless parts: 2 Mbit/s, the interface rate that the ad-hoc network has; 100 ms there and back; queues
-/// of 50 packets, ns-2's default.
+/// Our choice for the wireless parts: 2 Mbit/s, the interface rate of the ad-hoc network. The round trip is 100 ms.
+/// Queues have 50 packets, ns-2's default.
 impl Default for LastHop {
     fn default() -> Self {
         let rtt = Duration::from_millis(100);
@@ -107,7 +109,7 @@ impl Default for LastHop {
     }
 }
 
-/// Our choice: as the last hop, the round trip in four equal parts.
+/// Our choice: as the last hop, with the round trip in four equal parts.
 impl Default for WirelessHops {
     fn default() -> Self {
         let delay = Duration::from_micros(12_500);
@@ -139,7 +141,7 @@ impl Default for Dumbbell {
 }
 
 impl AdHocPath {
-    /// With this highest speed, in metres per second.
+    /// A network with this highest speed, in metres per second.
     pub fn with_speed(speed: f64) -> Self {
         let mut path = AdHocPath::default();
         if let Movement::Waypoint { speed_min, speed_max, .. } = &mut path.config.movement {
@@ -150,17 +152,20 @@ impl AdHocPath {
     }
 }
 
-/// Wires beside the bottleneck.
+/// Rate of the wires beside the bottleneck.
 const WIRE_MBPS: f64 = 100.0;
 const RETRIES: u32 = 1_000;
 
 impl WirelessPath {
-    /// What [`named`](Self::named) knows.
+    /// The names that [`named`](Self::named) knows.
     pub const NAMES: [&str; 5] = ["last-hop", "hops", "varying-delay", "dumbbell", "ad-hoc"];
 
-    /// A path by its name, with the value that its experiments vary: the error of `last-hop` and `hops` as a fraction, the
-    /// longest delay of `varying-delay` in seconds, the number of flows of `dumbbell`, the highest speed of `ad-hoc` in
-    /// metres per second.
+    /// Returns a path by its name. `value` is the one that its experiments vary:
+    ///
+    /// - `last-hop` and `hops`: the error as a fraction.
+    /// - `varying-delay`: the longest delay in seconds.
+    /// - `dumbbell`: the number of flows.
+    /// - `ad-hoc`: the highest speed in metres per second.
     pub fn named(name: &str, value: f64) -> Option<Self> {
         Some(match name {
             "last-hop" => WirelessPath::LastHop(LastHop { error: value, ..LastHop::default() }),
@@ -186,7 +191,7 @@ impl WirelessPath {
         }
     }
 
-    /// What the slowest link carries, in Mbit/s of IP bytes.
+    /// Rate of the slowest link, in Mbit/s of IP bytes.
     pub fn mbps(&self) -> f64 {
         match self {
             WirelessPath::LastHop(path) => path.mbps,
@@ -197,7 +202,7 @@ impl WirelessPath {
         }
     }
 
-    /// Its links; the first one is called `wired`, the last one `radio`. `seed` and `duration` are those of the run.
+    /// The links. The first one is called `wired`, the last one `radio`. `seed` and `duration` belong to the run.
     pub fn links(&self, seed: u64, duration: Duration) -> Vec<PathLink> {
         match self {
             WirelessPath::LastHop(path) => path.links(),
@@ -208,7 +213,7 @@ impl WirelessPath {
         }
     }
 
-    /// The network between them, if there is one.
+    /// The ad-hoc network between the links, if there is one.
     pub fn ad_hoc(&self) -> Option<AdHocAt> {
         match self {
             WirelessPath::AdHoc(path) => Some(AdHocAt { links_before: 1, config: path.config.clone() }),
@@ -216,13 +221,13 @@ impl WirelessPath {
         }
     }
 
-    /// Bulk flows over it: one, or as many as a dumbbell has, which begin within the first second.
+    /// Bulk flows over the path: one, or the number of a dumbbell's flows. They begin within the first second.
     pub fn scenario(&self, sender: &Config, receiver: &Config, seed: u64, duration: Duration) -> Scenario {
         let flows = if let WirelessPath::Dumbbell(path) = self { path.flows } else { 1 };
-        // Nobody gives up while the network is in two parts for a while, as nobody does in ns-2.
+        // As in ns-2, no connection gives up while the network is in two parts.
         let patient = |config: &Config| Config { retries: RETRIES, syn_retries: RETRIES, ..*config };
         let tcp = TcpFlow { server: patient(sender), client: patient(receiver), ..TcpFlow::default() };
-        // At moments drawn by the seed, so that flows do not meet in the same way in every run.
+        // The seed draws the starts, so that flows do not meet in the same way in every run.
         let mut starts = Random::named(seed, "starts of flows");
         let flow = |number: u32| Flow {
             name: format!("flow{number}"),
@@ -244,7 +249,7 @@ impl WirelessPath {
 
 impl LastHop {
     fn links(&self) -> Vec<PathLink> {
-        // A tenth of the way is wireless.
+        // A tenth of the delay is wireless.
         let wireless = self.rtt / 20;
         let up_error = if self.error_both_ways { self.error } else { 0.0 };
         let link =
@@ -258,7 +263,7 @@ impl WirelessHops {
     fn links(&self) -> Vec<PathLink> {
         let link = LinkConfig {
             loss: lossy(self.error),
-            // The acknowledgement of the link layer takes the way there and back.
+            // The link layer's acknowledgement takes a round trip of the link.
             link_retransmission: Some(LinkRetransmission { limit: self.retries, after: self.delay * 2 }),
             ..limited(self.mbps, self.delay, self.queue_packets)
         };
@@ -280,7 +285,7 @@ impl VaryingDelay {
                 DelayStep { at: self.every * number, delay: self.delay_min + more }
             })
             .collect();
-        // A jitter of nothing that does not keep the order lets each packet have its own delay.
+        // Zero jitter that does not keep the order lets each packet have its own delay.
         let jitter = self.overtake.then_some(Jitter { up_to: Duration::ZERO, keep_order: false });
         let link =
             |delay| LinkConfig { delay, jitter, ..limited(self.mbps, Duration::ZERO, self.queue_packets) };
@@ -313,7 +318,7 @@ fn lossy(error: f64) -> Loss {
     if error > 0.0 { Loss::Independent(Probability::from_fraction(error)) } else { Loss::None }
 }
 
-/// Both ways; it never drops.
+/// A wire, the same both ways. It never drops.
 fn wire(name: &str, delay: Duration) -> PathLink {
     let rate = RateProcess::Constant(Rate::from_mbps(WIRE_MBPS));
     let link = LinkConfig { rate, delay: Delay::Constant(delay), ..LinkConfig::default() };

@@ -10,10 +10,10 @@ use paceline_sim::seed_of;
 use paceline_tcp::{Config, CongestionName, DetectionName, HystartName, ReceiveBuffer, ReductionName};
 use paceline_wire::{Duration, Rate};
 
-/// At least.
+/// The shortest duration.
 const SECONDS: u64 = 1_000;
 
-/// What a seed says.
+/// The run that a seed draws.
 pub(crate) struct Drawn {
     pub(crate) profile: Profile,
     pub(crate) scenario: Scenario,
@@ -22,21 +22,21 @@ pub(crate) struct Drawn {
     rate_mbps: f64,
     rtt_ms: u64,
     pub(crate) lossy: bool,
-    /// Of the link's queue, over what the path holds.
+    /// Length of the link's queue, as a multiple of the bytes that the path holds.
     depth: f64,
 }
 
-/// All but the one that does nothing.
+/// All profiles but the one that does nothing.
 pub(crate) fn profiles() -> impl Iterator<Item = Profile> {
     Profile::ALL.into_iter().filter(|&profile| profile != Profile::Null)
 }
 
-/// The gateway sends again what the link lost. Where it does not, the server's timers decide how long the client waits.
+/// True if the gateway repairs the link's losses. If not, the server's timers decide how long the client waits.
 pub(crate) fn repairs(profile: Profile) -> bool {
     profile.config().retransmission.mode != RetransmissionMode::None
 }
 
-/// The gateway bounds the queue.
+/// True if the gateway bounds the queue.
 pub(crate) fn bounds(profile: Profile) -> bool {
     profile.config().queue_bound.mode == QueueBoundMode::Adaptive
 }
@@ -60,7 +60,8 @@ fn draw_sender(random: &mut Random) -> Config {
     }
 }
 
-/// The buffer is fixed and small, as the thesis has it, or fixed and large, or tuned by Linux; fixed where nothing bounds the queue.
+/// Draws a buffer: fixed and small as in the thesis, fixed and large, or tuned by Linux. If nothing bounds the queue,
+/// it is fixed.
 fn draw_receiver(random: &mut Random, profile: Profile) -> (Config, Option<u32>) {
     let buffers = [Some(17_520), Some(65_535), Some(1 << 20), None];
     let buffer = one_of(random, if bounds(profile) { &buffers } else { &buffers[..3] });
@@ -84,8 +85,9 @@ pub(crate) fn draw(seed: u64) -> Drawn {
     let depth = one_of(random, &[1.0, 3.0, 10.0]);
     let lossy = flip(random);
     let held = rate_mbps * 1e6 / 8.0 * rtt_ms as f64 / 1e3;
-    // Without a bound the client's window may stand in the queue (Eq. 10). While a hole is repaired all that lies beyond it leaves again at once (Eq. 12):
-    // another window, and what the path holds. The text has a small window before a large queue.
+    // Without a bound, the client's window may wait in the queue (Eq. 10). While a hole is repaired, all data beyond it
+    // leaves again at once (Eq. 12). This is another window and the content of the path. The text has a small window
+    // before a large queue.
     let unbounded = match receive_buffer.filter(|_| !bounds(profile)) {
         Some(window) => 2.0 * f64::from(window) + held,
         None => 0.0,
@@ -98,7 +100,8 @@ pub(crate) fn draw(seed: u64) -> Drawn {
     Drawn { profile, scenario, sender, receive_buffer, rate_mbps, rtt_ms, lossy, depth }
 }
 
-/// The path and the client of the scenario `blackout`, for 1,500 s; with the sender of `steps`.
+/// The path and the client of the scenario `blackout`, for 1,500 s. With `steps`, the sender is that of the scenario
+/// `steps`.
 pub(crate) fn of_the_text(profile: Profile, steps: bool, lossy: bool) -> Scenario {
     let of_steps = Config {
         detection: DetectionName::Rfc6675,
@@ -146,24 +149,25 @@ fn scenario(profile: Profile, path: Vec<PathLink>, tcp: TcpFlow, duration: Durat
 }
 
 impl Drawn {
-    /// How long so many bytes take on the link.
+    /// Time that this many bytes take on the link.
     pub(crate) fn ms_for(&self, bytes: f64) -> f64 {
         bytes * 8.0 / 1e3 / self.rate_mbps
     }
 
-    /// A client without SACK reports one hole in a round trip (RFC 6582). Only Eq. (12) repeats what it discards behind one, which `local` has not.
+    /// True if only one hole is repaired per round trip. A client without SACK reports no more (RFC 6582). Only Eq.
+    /// (12) repeats what the client discards behind a hole, and `local` does not have it.
     pub(crate) fn has_a_hole_a_round_trip(&self) -> bool {
         let Transport::Tcp(tcp) = &self.scenario.flows[0].transport else { return false };
         self.profile == Profile::Local && !tcp.client.sack
     }
 
-    /// The sender takes a round trip that is made longer for a queue.
+    /// True if the sender takes a round trip that modulation makes longer for a queue.
     pub(crate) fn gives_way_to_modulation(&self) -> bool {
         let measures_delay = matches!(self.sender.congestion, CongestionName::Vegas | CongestionName::Veno);
         self.profile == Profile::Thesis && measures_delay
     }
 
-    /// A round trip with all that may wait.
+    /// A round trip with the longest waits.
     pub(crate) fn longest_rtt_ms(&self, bound_ms: f64) -> f64 {
         let window_ms = self.receive_buffer.map_or(bound_ms, |bytes| self.ms_for(f64::from(bytes)));
         self.rtt_ms as f64 + if bounds(self.profile) { bound_ms.min(window_ms) } else { window_ms }

@@ -1,8 +1,15 @@
-//! Where the radio link loses nothing, the server hears what the client says: each ACK, with its SACK blocks, passes the gateway.
+//! If the radio link loses nothing, the server gets what the client says: each ACK passes the gateway with its SACK
+//! blocks.
 //!
-//! Not while a repair of the gateway's own is out, which its timers may send without need. Not counted are window updates, which the
-//! gateway makes itself, D-SACKs, which may be about its copies, and answers to what the client had long had, of which 16 at a time pass.
-//! Links before the gateway lose, duplicate and delay, but keep their order and their delay: what they only reorder is hidden on purpose.
+//! This need not hold while a repair by the gateway is out; its timers may send one without need. Some ACKs do not
+//! count:
+//!
+//! - window updates, which the gateway makes itself,
+//! - D-SACKs, which may be about the gateway's copies,
+//! - answers to data that the client has long had. 16 of them pass at a time.
+//!
+//! Links before the gateway lose, duplicate and delay, but keep their order and their delay. The gateway hides mere
+//! reordering on purpose.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -23,7 +30,7 @@ use rustc_hash::FxHashMap;
 use crate::covered::{Covered, Unwrap};
 use crate::{FAULTS_LAST, draw, draw_gateway, one_of, seeds};
 
-/// After the ACK of a repair: the client's answers to copies that it did not need may still come.
+/// Time after the ACK of a repair in which the client may still answer needless copies.
 const LINGER: Duration = Duration::from_secs(1);
 
 #[test]
@@ -46,7 +53,7 @@ fn without_loss_behind_the_gateway_the_server_hears_all() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// A wired link with losses, a radio link without.
+/// A path with losses on the wired link and none on the radio link.
 fn draw_clean_radio(seed: u64) -> Scenario {
     let mut random = Random::named(seed, "clean radio");
     let wired = |name: &str| {
@@ -71,7 +78,7 @@ fn draw_clean_radio(seed: u64) -> Scenario {
         PathLink { name: "radio".into(), down: radio("radio down"), up: radio("radio up") },
     ];
     let mut config: GatewayConfig = draw_gateway(&mut random);
-    // What finds no room passes, before what waits.
+    // A packet without room passes before packets that wait. So the limits are the defaults.
     (config.mode, config.limits) = (FlowMode::Transparent, LimitsConfig::default());
     let is_larger = matches!(config.virtual_window.mode, VirtualWindowMode::Fixed | VirtualWindowMode::Sized);
     config.retransmission.mode =
@@ -86,8 +93,9 @@ fn draw_clean_radio(seed: u64) -> Scenario {
     Scenario { path, gateway: Some(GatewayAt { links_before: 1, config }), ..scenario }
 }
 
-/// A client that discards nothing: what it has no room for would be lost behind the gateway. `is_larger`: the server is shown more than
-/// its window. Timestamps tell a server's timeout from reordering, where it comes within a round trip of the packet behind the gap.
+/// Lets the client discard nothing. Packets without room would be lost behind the gateway. `is_larger`: the server is
+/// shown more than the client's window. Timestamps distinguish a server's timeout from reordering, if the timeout comes
+/// within a round trip of the packet behind the gap.
 fn keep_all(tcp: &mut TcpFlow, is_larger: bool) {
     (tcp.server.opportunistic, tcp.server.hack1) = (false, false);
     (tcp.server.timestamps, tcp.client.timestamps) = (true, true);
@@ -104,7 +112,7 @@ enum Place {
     ToServer,
 }
 
-/// Beside the gateway; all places share what they saw.
+/// A tap beside the gateway. All taps share one watch.
 struct AckTap {
     watch: Rc<RefCell<Watch>>,
     place: Place,
@@ -136,7 +144,7 @@ impl AckTap {
 
 #[derive(Default)]
 struct Watch {
-    /// From client to server.
+    /// Keys are from client to server.
     flows: FxHashMap<FlowKey, Acks>,
 }
 
@@ -144,7 +152,7 @@ struct Watch {
 #[derive(Clone, Debug, PartialEq)]
 struct Ack {
     ack: u64,
-    /// Above it.
+    /// SACK blocks above `ack`.
     blocks: Vec<(u64, u64)>,
 }
 
@@ -153,17 +161,17 @@ struct Acks {
     unwrap: Unwrap,
     data: Unwrap,
     sent: Covered,
-    /// The highest acknowledgement that has come, and what the last one was, its window included.
+    /// The highest acknowledgement that has come. `last` is the newest ACK and its window.
     una: u64,
     last: Option<(Ack, u16)>,
-    /// Come and not left; whether it may stay.
+    /// ACKs that have come and not left, and whether the gateway may keep them.
     pending: VecDeque<(Instant, Ack, bool)>,
     withheld: Vec<(Instant, Ack)>,
     invented: Vec<Ack>,
-    /// When repairs were out, and where the present ones end.
+    /// Times when repairs were out. `repaired_to` is the end of the present ones.
     repairs: Vec<(Instant, Option<Instant>)>,
     repaired_to: u64,
-    /// SYNs that the client has not answered.
+    /// Number of SYNs that the client has not answered.
     syns: u32,
 }
 
@@ -227,12 +235,12 @@ impl Acks {
     fn findings(&self) -> Vec<String> {
         let withheld = self.withheld.iter().filter(|(at, _)| !self.is_excused(*at));
         let withheld = withheld.map(|(at, ack)| format!("{ack:?}, come at {at:?}, was not shown"));
-        // A cut one stands beside a withheld one.
+        // A cut ACK looks invented, and the original one looks withheld.
         let invented = self.invented.iter().filter(|_| self.repairs.is_empty());
         withheld.chain(invented.map(|ack| format!("{ack:?} was not said"))).collect()
     }
 
-    /// A repair was out, or the faults had stopped: links that begin anew lose what is on them.
+    /// True if a repair was out, or if the faults had stopped. Then the links begin anew and lose their packets.
     fn is_excused(&self, at: Instant) -> bool {
         at >= Instant::ZERO + FAULTS_LAST
             || self.repairs.iter().any(|(from, to)| *from <= at && to.is_none_or(|to| at <= to))

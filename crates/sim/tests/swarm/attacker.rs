@@ -1,12 +1,14 @@
-//! Somebody attacks the gateway in every seed of the swarm: off the path, or beside the clients, with what such a one can know.
+//! An attacker in every seed of the swarm. He is off the path or beside the clients, and knows what such an attacker
+//! can know.
 //!
-//! He knows addresses, ports and when something happens, and guesses numbers that miss by one, two or four windows: by less than what would
-//! be believed without a gateway, too. He floods the table with SYNs, and tells of path MTUs.
+//! He knows addresses, ports and when something happens. He guesses numbers that miss by one, two or four windows: by
+//! less than what would be believed without a gateway, too. He floods the table with SYNs, and reports path MTUs.
 //!
-//! In the same seeds another process takes over from the gateway, its configuration is read anew, and each of its ports is lost for a while.
+//! In the same seeds, another process takes over from the gateway, the configuration is read anew, and each port is
+//! lost for a while.
 //!
-//! No byte of his leaves the gateway but as he sent it, so that its receiver is the judge; no transfer fails; memory and table stay within their
-//! limits; and all transfers together take no more than 1.2 times as long as without him.
+//! If a byte of his leaves the gateway, it leaves as he sent it, so its receiver is the judge. No transfer fails.
+//! Memory and table stay within their limits. All transfers together take at most 1.2 times as long as without him.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -23,22 +25,23 @@ use rustc_hash::FxHashMap;
 
 use crate::{FAULTS_LAST, draw, draw_gateway, seeds_of};
 
-/// Seeds of a test run, and those of which the time is judged.
+/// Number of seeds in a test run. With at least `TIMED_RUNS` seeds, the time is judged, too.
 const RUNS: u64 = 2_000;
 const TIMED_RUNS: u64 = 1_000;
 const WINDOW: u64 = 64 << 10;
-/// Blows of every 100 ms. What passes takes room on links of 300 kbit/s, with a gateway or without: 36 kbit/s are little beside those.
+/// Forged packets every 100 ms. Those that pass take room on links of 300 kbit/s, with a gateway or without. 36 kbit/s
+/// are little beside those.
 const BLOWS: u64 = 5;
 const FORGED: [u8; 32] = [0x66; 32];
-/// Of the attacked gateways.
+/// Limits of the attacked gateways.
 const MAX_FLOWS: usize = 500;
 const MEMORY: usize = 64 << 20;
 
-/// What is on its way, as somebody might guess it.
+/// The state of one end, as an attacker might guess it.
 #[derive(Clone, Copy, Default)]
 struct End {
     isn: u32,
-    /// The number after the newest, and the furthest right edge that was shown to who sends.
+    /// The number after the newest byte sent. `edge` is the furthest right edge that this end was shown.
     sent: u32,
     edge: u32,
     shift: u8,
@@ -46,15 +49,15 @@ struct End {
 
 #[derive(Default)]
 struct Seen {
-    /// Server and client of each flow, client to server.
+    /// Server and client of each flow. Keys are from client to server.
     flows: FxHashMap<FlowKey, [End; 2]>,
-    /// What was sent to the clients, by addresses, number and acknowledgement.
+    /// Forged packets: addresses, sequence number and acknowledgement.
     forged: HashSet<(FlowKey, u32, u32)>,
     findings: Vec<String>,
 }
 
 impl Seen {
-    /// A packet of the server (0) or the client (1).
+    /// Notes a packet of the server (0) or the client (1).
     fn note(&mut self, packet: &Packet, who: usize) {
         let (Some(tcp), Some(key)) = (packet.tcp(), packet.flow_key()) else { return };
         if packet.payload().bytes().is_some_and(|bytes| !bytes.is_empty()) {
@@ -114,7 +117,7 @@ impl Tap for Look {
     }
 }
 
-/// What befalls a gateway whether somebody attacks it or not.
+/// Events of a gateway, with or without an attacker.
 struct Fates {
     random: Random,
     config: GatewayConfig,
@@ -127,7 +130,7 @@ impl Fates {
         Fates { random: Random::named(seed, "fates"), config: config.clone(), handovers: 0, reloads: 0 }
     }
 
-    /// Of every 100 ms.
+    /// Called every 100 ms.
     fn befall(&mut self, now: Instant, gateway: &mut Gateway) {
         if now >= Instant::ZERO + FAULTS_LAST {
             return;
@@ -163,7 +166,7 @@ impl Watch for Fates {
     }
 }
 
-/// The gateway of another process, which goes on with the state of this one.
+/// The gateway of another process, which takes over the state of this one.
 fn successor(gateway: &Gateway, config: &GatewayConfig) -> Gateway {
     let written = rmp_serde::to_vec_named(&gateway.state()).unwrap();
     let state: TakenOver = rmp_serde::from_slice(&written).unwrap();
@@ -178,7 +181,8 @@ fn successor(gateway: &Gateway, config: &GatewayConfig) -> Gateway {
     next
 }
 
-/// In half of all seeds a port of the gateway is lost for a while: what is sent through it meanwhile is lost, in both directions.
+/// In half of all seeds, a port of the gateway is lost for a while. Packets sent through it are lost, in both
+/// directions.
 fn lose_ports(seed: u64, scenario: &mut Scenario, before: usize) {
     let mut random = Random::named(seed, "ports");
     for hop in [before - 1, before] {
@@ -198,19 +202,19 @@ struct Attacker {
     fates: Fates,
     seen: Rc<RefCell<Seen>>,
     random: Random,
-    /// He is beside the clients, too.
+    /// True if he is also beside the clients.
     at_radio: bool,
 }
 
 impl Attacker {
-    /// A number at most one, two or four windows from another.
+    /// Returns a number that is less than one, two or four windows away from `number`.
     fn near(&mut self, number: u32) -> u32 {
         let windows = self.random.below(3);
         let off = self.random.below(WINDOW << windows) as u32;
         if self.random.below(2) == 0 { number.wrapping_add(off) } else { number.wrapping_sub(off) }
     }
 
-    /// An acknowledgement that its receiver refuses: below the first byte, or beyond all that could have been sent.
+    /// Returns an acknowledgement that its receiver refuses: below the first byte, or beyond anything that was sent.
     fn refused(&mut self, end: End) -> u32 {
         let windows = self.random.below(3);
         let off = self.random.below(WINDOW << windows) as u32;
@@ -235,14 +239,14 @@ impl Attacker {
         let number = self.near(own.sent);
         Some(match kind {
             0..3 => (port, forged(from, number, self.refused(other), Flags::ACK)),
-            // Below all that its receiver has.
+            // Below everything that its receiver has.
             3 => (port, forged(from, own.isn.wrapping_sub(self.random.below(WINDOW) as u32), 0, Flags::RST)),
             4 => (port, forged(from, number, self.refused(other), Flags::ACK | Flags::FIN)),
             _ => (port, forged(self.stranger(radio), number, 0, Flags::SYN)),
         })
     }
 
-    /// Two addresses of nobody: ports of this network tell its hosts apart, and none has these.
+    /// Two unused addresses. Ports tell the hosts of this network apart, and no host has these ports.
     fn stranger(&mut self, radio: bool) -> FlowKey {
         let mut end = |base: u32| {
             let address = Ipv4Addr::from(base + self.random.below(1 << 16) as u32);
@@ -290,7 +294,7 @@ impl Watch for Attacker {
     }
 }
 
-/// With somebody who attacks; what he found.
+/// Runs the scenario with an attacker. Also returns the findings about forged packets, memory and table.
 fn attacked(
     seed: u64,
     scenario: &Scenario,
@@ -321,10 +325,14 @@ fn seconds(result: &RunResult) -> f64 {
     result.flows.iter().filter_map(|flow| flow.completion_s).sum()
 }
 
-/// Seeds in which something stood still once: acknowledgements that RTT modulation as printed kept for minutes (50480, 51648, 68920, 126653, 129837,
-/// 130330); a pace of some bytes a second (107795); a split flow that was over and had its turn again and again (151500); copies that the
-/// client had no room for, which were sent for ever and left the server's own repair no place in the queue (306068); and 41644, of which it was
-/// said.
+/// Seeds in which something stood still once:
+///
+/// - RTT modulation as printed held acknowledgements for minutes (50480, 51648, 68920, 126653, 129837, 130330).
+/// - The pace was some bytes a second (107795).
+/// - A split flow that was over had its turn again and again (151500).
+/// - Copies that the client had no room for were sent for ever. They left the server's own repair no place in the queue
+///   (306068).
+/// - 41644 was reported.
 const FOUND: [u64; 10] =
     [41_644, 50_480, 51_648, 68_920, 107_795, 126_653, 129_837, 130_330, 151_500, 306_068];
 
@@ -338,11 +346,12 @@ fn an_attacker_harms_no_transfer() {
     let seeds = seeds_of(RUNS);
     let judges_time = seeds.end - seeds.start >= TIMED_RUNS;
     let (alone, with) = attack(seeds);
-    // One transfer that loses a packet more or less in its slow start may take thrice as long: that is for many to tell.
+    // One transfer that loses a packet more or less in slow start may take three times as long. So only many transfers
+    // count.
     assert!(!judges_time || with <= 1.2 * alone, "{with:.1} s attacked, {alone:.1} s alone");
 }
 
-/// Seconds that all transfers take alone, and attacked.
+/// Seconds that all transfers take without and with an attacker.
 fn attack(seeds: impl Iterator<Item = u64>) -> (f64, f64) {
     let (mut failures, mut alone, mut with) = (Vec::new(), 0.0, 0.0);
     let (mut handovers, mut reloads) = (0, 0);

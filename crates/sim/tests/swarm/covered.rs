@@ -1,15 +1,15 @@
-//! Ranges of a stream, as a tap sees them.
+//! Ranges of a stream, as seen by a tap.
 
 use std::collections::BTreeMap;
 
 use paceline_wire::{Packet, Seq};
 
-/// Disjoint ranges, by their start. Not tcp's RangeSet: an outside witness of what that keeps track of.
+/// Disjoint ranges by start. It does not use tcp's RangeSet, so that it is an independent witness.
 #[derive(Debug, Default)]
 pub(crate) struct Covered(BTreeMap<u64, u64>);
 
 impl Covered {
-    /// Adds `start..end`; returns how much of it is new.
+    /// Adds `start..end` and returns the number of new bytes.
     pub(crate) fn add(&mut self, start: u64, end: u64) -> u64 {
         let (mut from, mut to, mut known) = (start, end, 0);
         while let Some((&first, &last)) = self.0.range(..=to).next_back().filter(|(_, last)| **last >= from) {
@@ -22,7 +22,7 @@ impl Covered {
     }
 }
 
-/// The numbers of one direction, unwrapped.
+/// Unwraps the sequence numbers of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Unwrap(u64);
 
@@ -33,7 +33,7 @@ impl Unwrap {
         position
     }
 
-    /// Of the payload of `packet`, if it has any.
+    /// Returns the range of the payload of `packet`, if it has any.
     pub(crate) fn payload(&mut self, packet: &Packet) -> Option<(u64, u64)> {
         let len = packet.payload().len() as u64;
         let start = self.position(packet.tcp()?.seq());

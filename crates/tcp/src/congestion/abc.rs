@@ -4,8 +4,9 @@ use super::{
     AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, Cubic, HystartName, Window,
 };
 
-/// Two windows, the smaller of which counts: one does what the routers with ABC say, and one is CUBIC's, for all other bottlenecks (the
-/// paper's coexistence with routers that do not know ABC). Without marks only CUBIC's counts.
+/// Keeps two windows; the smaller one counts. The marks of routers with ABC move the first. The second is CUBIC's, for
+/// all other bottlenecks (the paper's coexistence with routers that do not know ABC). Without marks only CUBIC's
+/// counts.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Abc {
     /// w_abc, in 1 / 65,536 packets.
@@ -13,20 +14,20 @@ pub struct Abc {
     /// w_nonabc.
     w_nonabc: Option<Window>,
     cubic: Cubic,
-    /// Marks have come: routers speak.
+    /// True once marks have come.
     guided: bool,
     /// w_abc before a timeout.
     before_timeout: u64,
 }
 
 const PACKET: u64 = 1 << 16;
-/// Our choice: two packets, because a receiver may wait for a second one before it answers.
+/// Our choice: two packets, because a receiver may wait for a second packet before it sends an ACK.
 const CWND_MIN: u32 = 2;
-/// Neither window grows beyond so many times what is in flight, so that the two do not diverge.
+/// Neither window grows beyond this many times the packets in flight, so that the two do not diverge.
 const CAP: u32 = 2;
 
 impl Default for Abc {
-    /// Our choice: CUBIC without HyStart, because the queue that it would look at is the other window's.
+    /// Our choice: CUBIC without HyStart, because the queue that HyStart would see belongs to the other window.
     fn default() -> Self {
         Abc {
             w_abc: 0,
@@ -39,8 +40,8 @@ impl Default for Abc {
 }
 
 impl Abc {
-    /// Eq. (3): w + 1 + 1/w for a packet that accelerates, w - 1 + 1/w for one that brakes. An ACK counts for all the packets that it
-    /// acknowledges.
+    /// Eq. (3): w + 1 + 1/w for a packet that accelerates, w - 1 + 1/w for one that brakes. An ACK counts for all
+    /// packets that it acknowledges.
     fn follow(&mut self, accelerate: bool, packets: u32, in_flight: u32) {
         let step = u64::from(packets) * PACKET;
         let share = u128::from(step) * u128::from(PACKET) / u128::from(self.w_abc.max(PACKET));
@@ -54,7 +55,7 @@ impl Abc {
         self.w_abc = self.w_abc.max(u64::from(CWND_MIN) * PACKET);
     }
 
-    /// CUBIC's window, which starts as the connection's.
+    /// CUBIC's window. It starts as the connection's window.
     fn other(&mut self, window: Window) -> Window {
         if self.w_abc == 0 {
             self.w_abc = u64::from(window.cwnd) * PACKET;
@@ -96,7 +97,7 @@ impl CongestionControl for Abc {
         self.smaller(other, window)
     }
 
-    /// A loss is CUBIC's, at once: no rate reduction stands between two windows.
+    /// A loss reduces CUBIC's window at once. No rate reduction applies to the two windows.
     fn ssthresh(&mut self, window: Window) -> u32 {
         let mut other = self.other(window);
         other.ssthresh = self.cubic.ssthresh(other);
@@ -124,7 +125,7 @@ impl CongestionControl for Abc {
         let other = self.other(window);
         let mut other = self.cubic.on_event(event, sample, other);
         if event == CongestionEvent::Timeout {
-            // The sender begins with a packet, and so do both windows.
+            // The sender restarts with one packet, and so do both windows.
             self.before_timeout = self.w_abc;
             self.w_abc = u64::from(CWND_MIN) * PACKET;
             other.cwnd = 1;
@@ -145,7 +146,7 @@ mod tests {
     use super::super::testing::Rounds;
     use super::*;
 
-    /// A round of `packets` of which every `of`-th brakes and the others accelerate.
+    /// Runs one round of ACKs. Packet `n` brakes if `brakes(n)`, else it accelerates. Returns cwnd.
     fn round(rounds: &mut Rounds, abc: &mut Abc, brakes: impl Fn(u32) -> bool) -> u32 {
         let rtt = Duration::from_millis(100);
         for n in 0..rounds.window.cwnd {
@@ -157,7 +158,7 @@ mod tests {
         rounds.window.cwnd
     }
 
-    /// All accelerate: twice the window. Half of them: one more. None: nothing but the least.
+    /// All packets accelerate: the window doubles. Half of them: it grows by one. None: it falls to the least.
     #[test]
     fn the_window_does_what_the_router_says() {
         let mut abc = Abc::default();
@@ -169,7 +170,7 @@ mod tests {
         assert!(round(&mut rounds, &mut abc, |_| true) <= 4);
     }
 
-    /// Two thirds of the marks brake: a third of the window is left of 2/3 * w - 1/3 * w.
+    /// Two thirds of the marks brake: the window loses a third, 2/3 * w - 1/3 * w.
     #[test]
     fn more_brakes_than_accelerates_shrink_it() {
         let mut abc = Abc::default();
@@ -178,7 +179,8 @@ mod tests {
         assert!((58..=64).contains(&after), "{after}");
     }
 
-    /// A loss takes 30 % of CUBIC's window, which had grown to twice what was in flight and counts once it is the smaller one.
+    /// A loss takes 30 % off CUBIC's window. That window had grown to twice the packets in flight. It counts once it is
+    /// the smaller one.
     #[test]
     fn losses_are_answered_by_the_other_window() {
         let mut abc = Abc::default();
@@ -194,7 +196,7 @@ mod tests {
         assert!((90..=100).contains(&windows[1]) && (63..=70).contains(&windows[2]), "{windows:?}");
     }
 
-    /// Without a mark it is CUBIC.
+    /// Without marks ABC is CUBIC.
     #[test]
     fn without_routers_that_know_it_it_is_cubic() {
         let mut abc = Abc::default();

@@ -14,8 +14,8 @@ use crate::filter::WindowedMax;
 use aggregation::Aggregation;
 use long_term::LongTerm;
 
-/// Paces at the bandwidth that was measured, and probes for more of it and for the shortest RTT. Fields are named as in
-/// Linux's struct bbr; gains are in 1/256, bandwidths in packets per microsecond times 2^24.
+/// Paces at the measured bandwidth, and probes for more bandwidth and for the shortest RTT. Fields are named as in
+/// Linux's struct bbr. Gains are in 1/256, bandwidths in packets per microsecond times 2^24.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Bbr {
     mode: Mode,
@@ -45,7 +45,7 @@ pub struct Bbr {
     started: bool,
 }
 
-/// Whether the pipe is full: the bandwidth does not grow any more.
+/// The pipe is full when the bandwidth grows no more.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct FullBw {
     full_bw: u64,
@@ -69,7 +69,7 @@ const BBR_UNIT: u64 = 1 << BBR_SCALE;
 const BW_RTTS: u64 = 10;
 const MIN_RTT_WIN: Duration = Duration::from_secs(10);
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
-/// Below this rate super-packets are of one segment: 1.2 Mbit/s.
+/// Below this rate, 1.2 Mbit/s, super-packets have one segment.
 const MIN_TSO_RATE: Rate = Rate::from_bytes_per_sec(150_000);
 const PACING_MARGIN_PERCENT: u64 = 1;
 /// 2 / ln 2.
@@ -117,12 +117,12 @@ impl Bbr {
         }
     }
 
-    /// The estimate in use.
+    /// The bandwidth estimate in use.
     fn bandwidth(&self) -> u64 {
         self.lt.bandwidth_in_use().unwrap_or(self.bw.get())
     }
 
-    /// Bandwidth and gain as a rate (bbr_rate_bytes_per_sec); `margin` percent are kept back.
+    /// Bandwidth times gain as a rate (bbr_rate_bytes_per_sec), reduced by `margin` percent.
     fn bytes_per_sec(bw: u64, gain: u64, mss: u32, margin: u64) -> Rate {
         let rate = (u128::from(bw) * u128::from(mss) * u128::from(gain)) >> BBR_SCALE;
         let rate = (rate * u128::from(10_000 * (100 - margin))) >> BW_SCALE;
@@ -155,14 +155,14 @@ impl Bbr {
         }
     }
 
-    /// Segments of a super-packet at this pace (bbr_tso_segs_goal), the unit in which Linux lets data go.
+    /// Segments in a super-packet at this pace (bbr_tso_segs_goal). Linux sends in such units.
     fn tso_segs_goal(&self, mss: u32) -> u32 {
         let bytes = (self.pacing_rate.as_bytes_per_sec() >> 10).min(65_535 - 320);
         let min = if self.pacing_rate < MIN_TSO_RATE { 1 } else { 2 };
         ((bytes / u64::from(mss.max(1))) as u32).clamp(min, 0x7f)
     }
 
-    /// Packets that the path holds, times a gain (bbr_bdp).
+    /// The bandwidth-delay product in packets, times a gain (bbr_bdp).
     fn bdp(&self, bw: u64, gain: u64) -> u32 {
         let Some(min_rtt) = self.min_rtt else { return INIT_CWND as u32 };
         let w = u128::from(bw) * u128::from(min_rtt.as_micros());
@@ -170,18 +170,18 @@ impl Bbr {
         u32::try_from(packets).unwrap_or(u32::MAX / 4)
     }
 
-    /// Room for super-packets, and an even number (bbr_quantization_budget).
+    /// Adds room for super-packets, and makes the number even (bbr_quantization_budget).
     fn quantize(&self, cwnd: u32, mss: u32) -> u32 {
         let cwnd = (cwnd + 3 * self.tso_segs_goal(mss) + 1) & !1;
         if self.mode == Mode::ProbeBw && self.cycle_idx == 0 { cwnd + 2 } else { cwnd }
     }
 
-    /// What should be in flight (bbr_inflight).
+    /// Target of the packets in flight (bbr_inflight).
     fn inflight(&self, bw: u64, gain: u64, mss: u32) -> u32 {
         self.quantize(self.bdp(bw, gain), mss)
     }
 
-    /// What will be in flight when the next packet leaves (bbr_packets_in_net_at_edt).
+    /// Packets that will be in flight when the next packet leaves (bbr_packets_in_net_at_edt).
     fn packets_in_net(&self, sample: &AckSample, inflight_now: u32) -> u32 {
         let delivered =
             (u128::from(self.bandwidth()) * u128::from(sample.sending.pacer_ahead.as_micros())) >> BW_SCALE;
@@ -248,7 +248,7 @@ impl Bbr {
 
     fn reset_probe_bw_mode(&mut self, now: Instant) {
         self.mode = Mode::ProbeBw;
-        // Our choice: Knuth's 64-bit linear congruential generator, as any draw from the seed will do.
+        // Our choice: Knuth's 64-bit linear congruential generator, because any draw from the seed will do.
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.cycle_idx = PACING_GAIN.len() - 1 - ((self.random >> 33) % CYCLE_RAND) as usize;
@@ -340,7 +340,8 @@ impl Bbr {
         };
     }
 
-    /// The window while packets are conserved, else the window to grow from (bbr_set_cwnd_to_recover_or_restore).
+    /// Returns the window, and true while packets are conserved. Otherwise the window grows from there
+    /// (bbr_set_cwnd_to_recover_or_restore).
     fn recover_or_restore(&mut self, sample: &AckSample, mut cwnd: u32) -> (u32, bool) {
         let (prev, state, acked) = (self.prev_ca_state, sample.state, sample.delivered);
         if sample.lost > 0 {

@@ -19,9 +19,9 @@ pub struct Copa {
     direction: Direction,
     /// Windows in a row with this direction.
     same_direction: u32,
-    /// The current window of data ends here.
+    /// End of the current window of data.
     window_end: u64,
-    /// cwnd when it began.
+    /// cwnd when this window of data began.
     window_cwnd: u64,
     rtt_min: WindowedMin,
     rtt_standing: WindowedMin,
@@ -31,9 +31,9 @@ pub struct Copa {
     /// When the queue was last nearly empty. `None` before the first RTT.
     nearly_empty_at: Option<Instant>,
     competitive: bool,
-    /// 1 / delta was last moved.
+    /// When 1 / delta last changed.
     moved_at: Instant,
-    /// 1 / delta was last halved.
+    /// When 1 / delta was last halved.
     halved_at: Instant,
     pacing_rate: Option<Rate>,
     /// cwnd before a timeout.
@@ -50,19 +50,19 @@ enum Direction {
 
 /// delta = 0.5 (Section 2.2, default mode).
 const INVERSE_DELTA: u64 = 2;
-/// Our choice: competitive mode goes no further, because no path of ours holds as many packets.
+/// Our choice: the largest 1 / delta of competitive mode, because no path of ours holds as many packets.
 const INVERSE_DELTA_MAX: u64 = 1 << 16;
 /// Section 2.1: RTTmin is the shortest RTT of 10 s.
 const RTT_MIN_WINDOW: Duration = Duration::from_secs(10);
-/// Section 2.2: the queue must be nearly empty once in so many RTTs.
+/// Section 2.2: the queue must be nearly empty once in this many RTTs.
 const EMPTY_RTTS: u64 = 5;
-/// Section 2.2: RTTmax is the longest RTT of so many RTTs.
+/// Section 2.2: RTTmax is the longest RTT of this many RTTs.
 const RTT_MAX_RTTS: u64 = 4;
 /// Section 2.2: nearly empty is a tenth of RTTmax - RTTmin.
 const NEARLY_EMPTY_SHARE: u64 = 10;
 /// Section 2.1: the velocity doubles once the direction has been the same for three RTTs.
 const DOUBLING_AFTER: u32 = 3;
-/// Our choice: two packets, because a receiver may wait for a second one before it answers.
+/// Our choice: two packets, because a receiver may wait for a second packet before it sends an ACK.
 const CWND_MIN: u32 = 2;
 const PACKET: u64 = 1 << 16;
 
@@ -109,7 +109,7 @@ impl Copa {
         }
     }
 
-    /// Section 2.2: without a nearly empty queue for five RTTs somebody else fills it.
+    /// Section 2.2: if the queue was not nearly empty for five RTTs, another flow fills it.
     fn switch_mode(&mut self, sample: &AckSample) {
         let Some(emptied_at) = self.nearly_empty_at else { return };
         let competitive = sample.now.saturating_since(emptied_at) > sample.srtt * EMPTY_RTTS;
@@ -139,14 +139,15 @@ impl Copa {
         }
     }
 
-    /// Section 2.1, step 2 and 3: cwnd / RTTstanding against 1 / (delta dq), both multiplied out.
+    /// True if cwnd / RTTstanding is at most 1 / (delta dq) (Section 2.1, steps 2 and 3). Both sides are multiplied
+    /// out.
     fn is_below_target(&self) -> bool {
         let current = u128::from(self.cwnd) * u128::from(self.queueing_delay());
         let target = u128::from(self.inverse_delta * PACKET) * u128::from(self.rtt_standing.get());
         current <= target
     }
 
-    /// Section 2.1, step 4: once per window, the direction is that of cwnd since the window began.
+    /// Section 2.1, step 4: once per window of data, the direction is that of cwnd since this window began.
     fn update_velocity(&mut self, sample: &AckSample) {
         let arrived = sample.una.max(sample.highest_delivered);
         if arrived < self.window_end {
@@ -156,7 +157,7 @@ impl Copa {
             _ if self.window_end == 0 => Direction::Level,
             core::cmp::Ordering::Greater => Direction::Up,
             core::cmp::Ordering::Less => Direction::Down,
-            // Our choice: a window that nobody used has no direction, because its velocity would double for nothing.
+            // Our choice: an unused window has no direction. Else its velocity would double without need.
             core::cmp::Ordering::Equal => Direction::Level,
         };
         self.same_direction = match direction == self.direction && direction != Direction::Level {
@@ -168,7 +169,7 @@ impl Copa {
             same if same >= DOUBLING_AFTER => self.velocity.saturating_mul(2),
             _ => self.velocity,
         };
-        // Our choice: v / delta is at most cwnd, because a step of more would leave slow start behind.
+        // Our choice: v / delta is at most cwnd, because a larger step would be faster than slow start.
         self.velocity = self.velocity.min(self.cwnd / PACKET / self.inverse_delta).max(1);
         self.direction = direction;
         self.begin_window(sample);
@@ -179,8 +180,8 @@ impl Copa {
         self.window_cwnd = self.cwnd;
     }
 
-    /// Our choice: v is 1 again as soon as the target lies on the other side, because a v that turned with the window would run on for
-    /// most of an RTT and empty the pipe.
+    /// Our choice: v returns to 1 as soon as cwnd crosses the target. If v turned only with the next window of data,
+    /// cwnd would move on for most of an RTT and empty the pipe.
     fn turn(&mut self, sample: &AckSample, below: bool) {
         let against = if below { Direction::Down } else { Direction::Up };
         if self.velocity > 1 && self.direction == against {
@@ -194,7 +195,8 @@ impl Copa {
         self.begin_window(sample);
     }
 
-    /// Section 2.1, step 3: for each packet v / (delta cwnd) up or down, and slow start until the rate exceeds its target.
+    /// Moves cwnd by v / (delta cwnd) for each packet, up or down (Section 2.1, step 3). Slow start lasts until the
+    /// rate exceeds its target.
     fn move_window(&mut self, sample: &AckSample) {
         let below = self.is_below_target();
         if self.slow_start && !below {
@@ -202,7 +204,7 @@ impl Copa {
             self.reset_velocity(sample);
         }
         self.turn(sample, below);
-        // Our choice: a window that is not used does not grow (RFC 7661), but it shrinks: a queue is a queue.
+        // Our choice: an unused window does not grow (RFC 7661), but a queue still shrinks it.
         if below && !sample.cwnd_limited {
             return;
         }
@@ -220,14 +222,14 @@ impl Copa {
         };
     }
 
-    /// Section 2.1: 2 cwnd / RTTstanding, so that bursts are spread and the window is the bound all the same.
+    /// Paces at 2 cwnd / RTTstanding (Section 2.1). This spreads bursts, and the window remains the limit.
     fn pace(&mut self, mss: u32, rtt: u64) {
         let bytes = u128::from(self.cwnd) * u128::from(mss) / u128::from(PACKET);
         let rate = 2 * bytes * 1_000_000_000 / u128::from(rtt.max(1));
         self.pacing_rate = Some(Rate::from_bytes_per_sec(u64::try_from(rate).unwrap_or(u64::MAX).max(1)));
     }
 
-    /// Takes over a window that others have moved: an initial one, or one after a timeout.
+    /// Takes over a window that the sender has set: the initial one, or one after a timeout.
     fn adopt(&mut self, window: Window) {
         if self.cwnd / PACKET != u64::from(window.cwnd) {
             self.cwnd = u64::from(window.cwnd) * PACKET;

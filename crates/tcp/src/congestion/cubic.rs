@@ -35,7 +35,7 @@ const C_SCALED: u64 = 410;
 const CUBE_FACTOR: u64 = (1 << 40) / C_SCALED;
 /// Packets acknowledged per packet that Reno would add, times 8 / cwnd (RFC 9438, Section 4.3; Linux beta_scale).
 const BETA_SCALE: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
-/// The curve is computed anew at most this often while the window stands (HZ / 32).
+/// Shortest time between two computations of the curve while cwnd does not change (HZ / 32).
 const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
 /// RTTs of the first second after a loss contain its repair (tcp_cubic.c:cubictcp_acked).
 const SETTLING: Duration = Duration::from_secs(1);
@@ -58,14 +58,14 @@ impl Cubic {
         }
     }
 
-    /// Forgets everything, but for how slow start ends.
+    /// Resets the state, but keeps the choice of HyStart.
     fn reset(&mut self) {
         let mut hystart = core::mem::replace(&mut self.hystart, Hystart::Off);
         hystart.reset();
         *self = Cubic { hystart, ..Cubic::new(HystartName::Off) };
     }
 
-    /// How many ACKed packets make one more in the window.
+    /// Updates `cnt`, the number of acknowledged packets for which cwnd grows by one.
     fn update(&mut self, now: Instant, cwnd: u32, acked: u32) {
         self.ack_cnt += acked;
         if self.last_cwnd == cwnd && now.saturating_since(self.last_time) <= UPDATE_INTERVAL {
@@ -120,7 +120,7 @@ impl Cubic {
         }
     }
 
-    /// Not slower than Reno would be (RFC 9438, Section 4.3).
+    /// Makes cwnd grow at least as fast as Reno's (RFC 9438, Section 4.3).
     fn be_friendly(&mut self, cwnd: u32) {
         let delta = ((u64::from(cwnd) * BETA_SCALE) >> 3).max(1) as u32;
         let steps = self.ack_cnt.saturating_sub(1) / delta;
@@ -266,8 +266,8 @@ mod tests {
         }
     }
 
-    /// Two packets of 100 ms each, on a path that keeps what waits: the delay is found in the first round with eight ACKs before, and rounds
-    /// begin with the first ACK or, in older kernels, with a window of 16.
+    /// The path delivers two packets every 100 ms and drops none. HyStart finds the delay in the first round that has
+    /// had eight ACKs before. Rounds begin with the first ACK or, in older kernels, with a window of 16.
     #[test]
     fn rounds_of_slow_start_begin_early_or_late() {
         for (hystart, end) in [(HystartName::Linux, 36), (HystartName::Linux516, 48)] {

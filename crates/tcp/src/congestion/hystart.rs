@@ -15,7 +15,7 @@ named! {
         Linux = "linux",
         /// As Linux 5.16 to 6.13: rounds count from a window of 16 on (commits 4e1fddc98d25, 25c1a9ca53db).
         Linux516 = "linux-5.16",
-        /// As Linux 3.10: an earlier threshold of the delay, and no samples from recovery.
+        /// As Linux 3.10: a lower threshold of the delay, and no samples from recovery.
         Linux310 = "linux-3.10",
         /// RFC 9406: by delay, with a phase of conservative slow start.
         PlusPlus = "hystart++",
@@ -54,7 +54,7 @@ impl Hystart {
         }
     }
 
-    /// Slow start, by as much as is allowed. Returns what is left of `acked`.
+    /// Grows the window by slow start, or by conservative slow start. Returns the part of `acked` that is left.
     pub fn slow_start(&self, window: &mut Window, acked: u32) -> u32 {
         let divisor = match self {
             Hystart::PlusPlus(HystartPlusPlus { css: Some(_), .. }) => CSS_GROWTH_DIVISOR,
@@ -103,7 +103,7 @@ pub struct LinuxHystart {
     version: Version,
 }
 
-/// Since which Linux it is like this.
+/// The first Linux version with this behaviour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 enum Version {
     From310,
@@ -134,7 +134,8 @@ impl LinuxHystart {
     }
 
     fn on_rtt(&mut self, sample: &AckSample, rtt: Duration, base: Duration, mut window: Window) -> Window {
-        // What ends a hole was retransmitted, and 3.10 takes no sample from SACK (tcp_clean_rtx_queue).
+        // Linux 3.10 takes no sample in recovery, where a retransmission ends a hole, and none from SACK
+        // (tcp_clean_rtx_queue).
         let is_310 = self.version == Version::From310;
         let ambiguous = is_310 && (sample.state.in_reduction() || !sample.una_advanced);
         if self.found || ambiguous {
@@ -144,8 +145,8 @@ impl LinuxHystart {
         if is_low && self.version == Version::From516 {
             return window;
         }
-        // Each round begins with a flight, whatever the window: the reset stands before the check of hystart_low_window
-        // (6.1, tcp_cubic.c:hystart_update; in 3.10 it is in bictcp_cong_avoid).
+        // A round begins with each flight, whatever the window is: Linux resets before it checks hystart_low_window
+        // (6.1, tcp_cubic.c:hystart_update; in 3.10 bictcp_cong_avoid).
         let round = match &mut self.round {
             Some(round) if sample.una <= round.end_seq => round,
             round => round.insert(Round::begin(sample)),
@@ -153,8 +154,8 @@ impl LinuxHystart {
         if is_low {
             return window;
         }
-        // ACKs that come close together for half a round trip: the path is full. Without pacing the threshold is half of
-        // the shortest RTT plus what the host may have held back, at most 1 ms (hystart_ack_delay).
+        // If ACKs come close together for half a round trip, the path is full. Without pacing the threshold is half of
+        // the shortest RTT plus the delay in the host, which is at most 1 ms (hystart_ack_delay).
         if sample.now.saturating_since(round.last_ack) <= ACK_DELTA {
             round.last_ack = sample.now;
             let held_back = if is_310 { Duration::ZERO } else { ack_delay(sample, window) };
@@ -176,7 +177,7 @@ impl LinuxHystart {
     }
 }
 
-/// Four super-packets at the rate of slow start, at most a millisecond (tcp_cubic.c:hystart_ack_delay).
+/// Time of four super-packets at the rate of slow start, at most a millisecond (tcp_cubic.c:hystart_ack_delay).
 fn ack_delay(sample: &AckSample, window: Window) -> Duration {
     let in_flight_bytes = 2 * u64::from(window.cwnd) * u64::from(sample.mss);
     sample.srtt.mul_ratio(4 * 65_536, in_flight_bytes).min(Duration::from_millis(1))
@@ -232,7 +233,7 @@ impl HystartPlusPlus {
                     self.css = Some(Css { baseline_min_rtt: self.current_round_min_rtt, rounds: 0 });
                 }
             }
-            // The delay was a passing one: back to slow start.
+            // The delay has gone: return to slow start.
             Some(css) if self.current_round_min_rtt < css.baseline_min_rtt => self.css = None,
             _ => {}
         }

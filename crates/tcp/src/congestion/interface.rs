@@ -1,4 +1,4 @@
-//! The interface of congestion controls: the window that one moves, what it is told, what it answers.
+//! The interface of congestion controls: the window, what a control is told, what it answers.
 
 use core::fmt::Debug;
 
@@ -32,59 +32,61 @@ named! {
     }
 }
 
-/// How much may be in flight, and how fast. An instance belongs to one connection, knows nothing of it but what it is
-/// given, and returns the new window.
+/// Decides how much may be in flight, and how fast. An instance belongs to one connection. It knows only its arguments,
+/// and returns the new window.
 pub trait CongestionControl: Debug + Send {
-    /// Which one it is.
+    /// Name of the algorithm.
     fn name(&self) -> CongestionName;
 
-    /// Measures: every ACK that acknowledges something, in every state, before loss detection. The rate is not known yet.
+    /// Takes measurements. Called before loss detection, in every state, for every ACK that acknowledges something. The
+    /// rate is not known yet.
     fn on_measurement(&mut self, _sample: &AckSample, window: Window) -> Window {
         window
     }
 
-    /// Moves the window: every ACK that may raise it, outside recovery; every ACK where
-    /// [`owns_window`](Self::owns_window). After loss detection, with the rate.
+    /// Moves the window. Called after loss detection, with the rate, for every ACK outside recovery that may raise the
+    /// window. With [`owns_window`](Self::owns_window) it is called for every ACK.
     fn on_ack(&mut self, sample: &AckSample, window: Window) -> Window;
 
     /// The threshold after a loss (Linux ssthresh hook). Called once when a reduction begins.
     fn ssthresh(&mut self, window: Window) -> u32;
 
-    /// The window after a reduction that was not called for (RFC 4015, Section 3.2; Linux undo_cwnd hook).
+    /// Returns cwnd after a spurious reduction (RFC 4015, Section 3.2; Linux undo_cwnd hook).
     fn undo(&mut self, window: Window, prior_cwnd: u32) -> u32 {
         window.cwnd.max(prior_cwnd)
     }
 
-    /// The sender goes over to another state.
+    /// The sender enters another state.
     fn on_state(&mut self, _state: CaState, _sample: &AckSample, window: Window) -> Window {
         window
     }
 
-    /// A timestamp of the peer in the handshake. It was made after `not_before`, where that is known: what it answers was
-    /// sent then.
+    /// Takes a timestamp that the peer sent in the handshake. The peer made it after `not_before`, the departure of the
+    /// segment that it answers, if that is known.
     fn on_peer_timestamp(&mut self, _tsval: u32, _not_before: Option<Instant>, _arrival: Instant) {}
 
-    /// Something else happened.
+    /// Takes an event other than an ACK.
     fn on_event(&mut self, _event: CongestionEvent, _sample: &AckSample, window: Window) -> Window {
         window
     }
 
-    /// True when it sets the window in every state, recovery included, and no rate reduction applies.
+    /// True if the algorithm sets the window in every state, recovery included. Then no rate reduction applies.
     fn owns_window(&self) -> bool {
         false
     }
 
-    /// The pace; `None` to send as ACKs arrive.
+    /// The pacing rate; `None` to send as ACKs arrive.
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
 
-    /// True while it keeps the pipe empty on purpose, so that rates measured now say nothing.
+    /// True while the algorithm keeps the pipe nearly empty on purpose. Rates measured meanwhile say nothing about the
+    /// path.
     fn limits_application(&self) -> bool {
         false
     }
 
-    /// How many windows the send buffer should hold, where it cares (Linux sndbuf_expand hook).
+    /// Number of windows that the send buffer should hold; `None` for no preference (Linux sndbuf_expand hook).
     fn send_buffer_windows(&self) -> Option<u32> {
         None
     }
@@ -93,15 +95,15 @@ pub trait CongestionControl: Debug + Send {
 /// The congestion window, in packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Window {
-    /// How much may be in flight.
+    /// Limit of the packets in flight.
     pub cwnd: u32,
-    /// Acknowledged packets that have not made a whole step of `cwnd` yet.
+    /// Acknowledged packets that are not yet enough for a step of `cwnd`.
     pub cwnd_cnt: u32,
-    /// Slow start below it.
+    /// Slow start applies while `cwnd` is below this.
     pub ssthresh: u32,
-    /// The most that `cwnd` can be.
+    /// Upper limit of `cwnd`.
     pub clamp: u32,
-    /// So many packets leave next whatever the pace.
+    /// Number of packets that leave next without pacing.
     pub burst: u32,
 }
 
@@ -114,13 +116,13 @@ impl Window {
         Window { cwnd, cwnd_cnt: 0, ssthresh: SSTHRESH_INFINITE, clamp: clamp.max(2), burst: 0 }
     }
 
-    /// True below the threshold.
+    /// True if `cwnd` is below `ssthresh`.
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
-    /// Grows by what was acknowledged, up to the threshold; returns what is left (RFC 5681, Section 3.1; Linux
-    /// tcp_slow_start).
+    /// Grows `cwnd` by the acknowledged packets, up to `ssthresh`. Returns the packets that are left (RFC 5681, Section
+    /// 3.1; Linux tcp_slow_start).
     pub fn slow_start(&mut self, acked: u32) -> u32 {
         let cwnd = self.cwnd.saturating_add(acked).min(self.ssthresh);
         let rest = acked.saturating_sub(cwnd.saturating_sub(self.cwnd));
@@ -128,7 +130,7 @@ impl Window {
         rest
     }
 
-    /// Grows by one for every `per` packets acknowledged (Linux tcp_cong_avoid_ai).
+    /// Grows `cwnd` by one for every `per` packets acknowledged (Linux tcp_cong_avoid_ai).
     pub fn additive_increase(&mut self, per: u32, acked: u32) {
         let per = per.max(1);
         if self.cwnd_cnt >= per {
@@ -164,13 +166,13 @@ pub enum CaState {
 }
 
 impl CaState {
-    /// True while a rate reduction decides (Linux tcp_in_cwnd_reduction).
+    /// True while a rate reduction limits sending (Linux tcp_in_cwnd_reduction).
     pub fn in_reduction(self) -> bool {
         matches!(self, CaState::Cwr | CaState::Recovery)
     }
 }
 
-/// What an algorithm may want to know beside ACKs (Linux enum tcp_ca_event).
+/// Events other than ACKs that an algorithm may use (Linux enum tcp_ca_event).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CongestionEvent {
     /// The first packet is sent while none is in flight.
@@ -183,22 +185,22 @@ pub enum CongestionEvent {
     Timeout,
 }
 
-/// What one ACK says. Counts are in packets.
+/// The content of one ACK. Counts are in packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
     /// When it arrived.
     pub now: Instant,
     /// The state of the sender.
     pub state: CaState,
-    /// Newly delivered, cumulatively or selectively.
+    /// Packets newly delivered, by cumulative or selective acknowledgement.
     pub delivered: u32,
-    /// Newly taken for lost.
+    /// Packets newly marked as lost.
     pub lost: u32,
     /// Bytes newly delivered.
     pub delivered_bytes: u64,
-    /// Pipe before this ACK.
+    /// Packets in flight before this ACK.
     pub prior_in_flight: u32,
-    /// Pipe now.
+    /// Packets in flight now.
     pub in_flight: u32,
     /// SND.UNA.
     pub una: u64,
@@ -206,63 +208,64 @@ pub struct AckSample {
     pub nxt: u64,
     /// One past the highest byte that the receiver has.
     pub highest_delivered: u64,
-    /// SND.UNA moved.
+    /// True if SND.UNA advanced.
     pub una_advanced: bool,
-    /// Time since the segment sent last among those newly delivered and never retransmitted.
+    /// RTT of the newly delivered segment that was sent last. Segments that were retransmitted do not count.
     pub rtt: Option<Duration>,
     /// Smoothed RTT.
     pub srtt: Duration,
-    /// The shortest RTT of five minutes.
+    /// Shortest RTT of five minutes.
     pub min_rtt: Duration,
-    /// The window was used (Linux tcp_is_cwnd_limited).
+    /// True if the window was used (Linux tcp_is_cwnd_limited).
     pub cwnd_limited: bool,
     /// Delivery rate.
     pub rate: RateSample,
-    /// Packets delivered in all.
+    /// Total number of packets delivered.
     pub delivered_total: u64,
-    /// Packets lost in all.
+    /// Total number of packets lost.
     pub lost_total: u64,
     /// Payload of a full-sized packet.
     pub mss: u32,
     /// cwnd before the last reduction began.
     pub prior_cwnd: u32,
-    /// When the segment was sent that was sent last among those newly delivered and never retransmitted.
+    /// Departure time of the newly delivered segment that was sent last. Segments that were retransmitted do not count.
     pub sent_at: Option<Instant>,
-    /// What the ACK itself is like.
+    /// Properties of the ACK itself.
     pub kind: AckKind,
-    /// What the sender does meanwhile.
+    /// The sender's state when the ACK arrives.
     pub sending: Sending,
 }
 
-/// What an ACK is like, whatever it acknowledges.
+/// Properties of an ACK, whatever it acknowledges.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckKind {
-    /// It was not the plain ACK that header prediction expects (Linux CA_ACK_SLOWPATH).
+    /// False if it is the plain ACK that header prediction expects (Linux CA_ACK_SLOWPATH).
     pub slow_path: bool,
-    /// It may have been delayed by the receiver.
+    /// True if the receiver may have delayed it.
     pub delayed: bool,
-    /// It says nothing new: the receiver has got something once more.
+    /// True if it reports nothing new: the receiver has got data that it had already.
     pub repeated: bool,
-    /// The peer's timestamp, where timestamps are used.
+    /// The peer's timestamp, if timestamps are in use.
     pub tsval: Option<u32>,
-    /// Time since the timestamp that it echoes was sent: behind a hole that of the last segment before the hole (RFC 7323, Section 4.3).
+    /// Time since the echoed timestamp was sent. Behind a hole the receiver echoes the last segment before the hole
+    /// (RFC 7323, Section 4.3).
     pub echo_rtt: Option<Duration>,
-    /// What it acknowledges was told to accelerate, or to brake (ABC).
+    /// The ABC mark: true for accelerate, false for brake. `None` without a mark.
     pub accelerate: Option<bool>,
 }
 
-/// What the sender does when an ACK comes.
+/// The sender's state when an ACK arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sending {
-    /// When a segment was last sent, before the present one.
+    /// Departure time of the last segment before the present one.
     pub last_send: Instant,
-    /// How far the pacer's next departure lies ahead.
+    /// Time until the pacer's next departure.
     pub pacer_ahead: Duration,
-    /// The connection is in an application-limited phase.
+    /// True in an application-limited phase.
     pub app_limited: bool,
 }
 
-/// As Linux: what ssthresh would be without the present reduction.
+/// ssthresh as in Linux tcp_current_ssthresh: at least 3/4 of cwnd, except during a reduction.
 pub(crate) fn current_ssthresh(state: CaState, window: Window) -> u32 {
     match state.in_reduction() {
         true => window.ssthresh,

@@ -20,7 +20,7 @@ impl CongestionControl for Reno {
     }
 }
 
-/// Linux tcp_reno_cong_avoid. A window that was not used says nothing and does not grow (RFC 7661, Section 4.3).
+/// Linux tcp_reno_cong_avoid. An unused window does not grow (RFC 7661, Section 4.3).
 pub(super) fn grow(sample: &AckSample, mut window: Window) -> Window {
     if !sample.cwnd_limited {
         return window;

@@ -1,9 +1,9 @@
 //! TCP-RRE (Leong, Xu, Leong, Wang, "Mitigating Egregious ACK Delays in Cellular Data Networks by Eliminating TCP ACK
-//! Clocking", ICNP 2013): a sending rate from the rate at which the receiver's timestamps say that it receives.
+//! Clocking", ICNP 2013). The sending rate follows the receive rate, which the receiver's timestamps show.
 //!
-//! No ACK clock: the window is left open, a pace is set. The pace lies a little above the receive rate rho until the queue before
-//! the bottleneck holds T packets (fill), then a little below (drain). The queue is read from the one-way delay, by both ends'
-//! clocks, so that delayed ACKs neither slow the sender down nor look like a queue.
+//! There is no ACK clock: the window is open, and the sender paces. The pace is a little above the receive rate rho
+//! until the bottleneck queue holds T packets (fill). Then it is a little below rho (drain). The one-way delay by both
+//! ends' clocks shows the queue. So delayed ACKs neither slow the sender down nor look like a queue.
 
 mod peer_clock;
 mod queue;
@@ -24,7 +24,7 @@ use receive_rate::{ReceiveRate, Train};
 pub struct Rre {
     stage: Stage,
     clock: PeerClock,
-    /// Bytes that the receiver has got, copies included.
+    /// Bytes that the receiver has got, duplicates included.
     received: u64,
     rate: ReceiveRate,
     delay: OneWayDelay,
@@ -34,14 +34,14 @@ pub struct Rre {
     timed_out: bool,
 }
 
-/// Where it is (Section II-B, II-C).
+/// The stage of the algorithm (Section II-B, II-C).
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 enum Stage {
     /// The initial burst, then two packets for each ACK, until rho is known.
     Initial(Train),
     /// B < T.
     Fill,
-    /// B >= T, since then. `rho` is the largest receive rate seen since, or just before; `rtt` the longest RTT.
+    /// B >= T, from `since` on. `rho` is the largest receive rate since then or just before, `rtt` the longest RTT.
     Drain { since: Instant, rho: Rate, rtt: Duration },
     /// A burst was sent to see whether the queue is empty or the network has changed.
     Monitor(Monitor),
@@ -50,20 +50,20 @@ enum Stage {
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Monitor {
     since: Instant,
-    /// The receive rate before.
+    /// The receive rate before the burst.
     rho: Rate,
-    /// The sending rate before.
+    /// The sending rate before the burst.
     sigma: Rate,
     /// Packets of the burst.
     burst: u32,
     train: Train,
-    /// The receive rate when its first packet came.
+    /// The receive rate when the first packet of the burst came.
     before: Option<Rate>,
-    /// RTT and RD of the burst's first packet, which met the queue as it was.
+    /// RTT and RD of the burst's first packet. It met the queue as it was before the burst.
     first: Option<(Option<Duration>, i64)>,
 }
 
-/// An ACK as the peer's clock has it.
+/// The content of an ACK by the peer's clock.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Reading {
     time: PeerTime,
@@ -75,18 +75,20 @@ struct Reading {
 const BURST: u32 = 10;
 /// The ideal n of Section II-B, the largest bandwidth-delay product that the paper met.
 const BURST_MAX: u32 = 30;
-/// Our choice: a burst lasts so many ticks of the peer's clock, as long as it does not exceed the largest, so that a tick at either end is
-/// less than what is no longer close. With the paper's 10 ms at 3 Mbit/s that are 20 packets.
+/// Our choice: a burst lasts this many ticks of the peer's clock, but has at most `BURST_MAX` packets. So an error of
+/// one tick is smaller than a change that counts (see `CLOSE_PERCENT`). With the paper's 10 ms at 3 Mbit/s the burst is
+/// 20 packets.
 const BURST_TICKS: u64 = 8;
-/// Longer in drain: monitor (Section II-C). Our choice: round trips as the sender sees them, queue included. What is in the queue when the
-/// sender learns that it holds T takes up to four without it to drain and to be heard of, and more where T is thirty packets.
+/// After a longer drain the sender monitors (Section II-C). Our choice: the unit is the RTT that the sender sees, queue
+/// included. Measured in RTTs without the queue, up to four pass until the queue has drained and the sender knows.
+/// Where T is thirty packets, more pass.
 const DRAIN_RTTS: u64 = 4;
-/// Our choice: rho' is close to rho if it is at least so many percent of it. What Fig. 13 has as a change is a third.
+/// Our choice: rho' is close to rho if it is at least this many percent of it. The change in Fig. 13 is a third.
 const CLOSE_PERCENT: u64 = 85;
 /// Our choice of "open": 1.5 GB, more than any receive window (RFC 7323, Section 2.3).
 const OPEN_WINDOW: u32 = 1 << 20;
-/// Our choice: the time over which rho is averaged is a quarter of the RTT, the time in which control acts, and no less than 70
-/// packets at 8 Mbit/s or 4 at 500 kbit/s.
+/// Our choice: rho is averaged over a quarter of the RTT, the time in which control acts, but at least over this time.
+/// That is 70 packets at 8 Mbit/s or 4 at 500 kbit/s.
 const MEMORY_MIN: Duration = Duration::from_millis(100);
 
 impl Default for Stage {
@@ -96,7 +98,7 @@ impl Default for Stage {
 }
 
 impl Rre {
-    /// What an ACK says by the peer's clock; `None` while its tick is not known.
+    /// Reads an ACK by the peer's clock; `None` while the clock's tick is not known.
     fn read(&mut self, sample: &AckSample) -> Option<Reading> {
         self.received += sample.delivered_bytes;
         if sample.kind.repeated {
@@ -107,7 +109,7 @@ impl Rre {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
         }
         let time = self.clock.time(sample.kind.tsval, sample.sent_at, sample.now)?;
-        // An ACK that the receiver's timer held back does not show when its segment came.
+        // A delayed ACK does not show when its segment came.
         let delay = sample.sent_at.filter(|_| !sample.kind.delayed);
         let delay = delay.map(|sent| self.delay.on_segment(time, sent));
         Some(Reading { time, delay })
@@ -142,8 +144,8 @@ impl Rre {
 
     /// The initial stage (Section II-B). Returns cwnd.
     fn on_initial_ack(&mut self, sample: &AckSample, reading: Option<Reading>, cwnd: u32) -> u32 {
-        // Two packets for an ACK, as in slow start: one takes the place of what has arrived. Our choice is to let an ACK for several
-        // packets make up for all of them, or delayed and lost ACKs would close the window.
+        // An ACK lets two packets go, as in slow start: one replaces the packet that has arrived. Our choice: an ACK
+        // for several packets replaces all of them. Otherwise delayed and lost ACKs would close the window.
         let cwnd = cwnd.saturating_add(u32::from(sample.delivered > 0));
         let (Some(reading), Stage::Initial(train)) = (reading, &mut self.stage) else { return cwnd };
         if train.is_cut(reading.time, sample.sent_at) {
@@ -182,14 +184,14 @@ impl Rre {
             self.fill(sample);
             return window;
         }
-        // It shrinks as the queue drains.
+        // The RTT shrinks as the queue drains, so the longest counts.
         let rtt = rtt.max(sample.srtt);
         self.stage = Stage::Drain { since, rho: before.max(rho), rtt };
-        // It may rise, never fall.
+        // sigma may rise, but never falls.
         self.sigma = self.sigma.max(self.aim(sample).drain_rate(rho, self.feedback(sample)));
         let long = sample.now.saturating_since(since) > rtt * DRAIN_RTTS;
-        // Our choice: what was not sent at sigma yet tells that rho has fallen to it only if rho is far from what it was. With ACKs
-        // that take seconds sigma lies so little below rho that any noise would do.
+        // Our choice: if the ACK is for a packet sent before drain, rho <= sigma counts only if rho is far from its
+        // earlier value. If ACKs take seconds, sigma is so little below rho that noise would suffice.
         let answered = sample.sent_at.is_some_and(|sent| sent > since) || !is_close(rho, before);
         if long || (answered && rho <= self.sigma) {
             self.monitor(sample, before.max(rho), window)
@@ -212,7 +214,8 @@ impl Rre {
 
     fn on_monitor_ack(&mut self, sample: &AckSample, reading: Reading, before: Rate, mut monitor: Monitor) {
         let sent = sample.sent_at.filter(|sent| *sent >= monitor.since);
-        // A retransmission of the burst: its bytes count, its delay does not.
+        // ACKs before the first one for the burst do not count. Later an ACK for a retransmission counts with its
+        // bytes, not its delay.
         if sent.is_none() && monitor.before.is_none() {
             return;
         }
@@ -231,17 +234,17 @@ impl Rre {
         }
     }
 
-    /// The burst is answered: has the network changed, or was the queue empty?
+    /// The burst is acknowledged. Decides whether the network has changed or the queue was empty.
     ///
-    /// rho' is what rho is all along, the average of Section IV, and so the flow's share of a queue that others fill. A burst passes a
-    /// queue in one go and shows the link's rate, as if nobody else were there, where Section III-F says that the flow backs off. Our
-    /// choice is to believe the burst only if all that was sent before it had arrived at just the rate at which it was sent, so that no
-    /// queue stood in its way.
+    /// rho' is, like rho at any time, the average of Section IV: the flow's share of a queue that other flows fill,
+    /// too. A burst passes such a queue in one go and shows the link's rate, as if the flow were alone. Section III-F
+    /// says that the flow backs off. Our choice: the burst's rate counts only if all earlier packets arrived at the
+    /// rate at which they were sent. Then no queue delayed the burst.
     fn end_monitor(&mut self, sample: &AckSample, monitor: &Monitor) {
         let passed = monitor
             .before
             .is_some_and(|before| is_close(before, monitor.sigma) && is_close(monitor.sigma, before));
-        // Without two steps of the peer's clock nothing new is known of the rate.
+        // Without two steps of the peer's clock the burst shows no rate.
         let rho = if passed { monitor.train.rate().unwrap_or(monitor.rho) } else { self.rate.rate() };
         self.rate.restart(rho, Self::memory(sample), sample.now);
         if !is_close(rho, monitor.rho) {
@@ -250,14 +253,14 @@ impl Rre {
         }
         if let Some((rtt, delay)) = monitor.first {
             self.delay.restart(delay);
-            // The round trip has changed with it.
+            // The RTT has changed, too.
             self.rtt_min = rtt.or(self.rtt_min);
         }
         self.fill(sample);
     }
 }
 
-/// Whether a receive rate is still about what it was, or higher.
+/// True if a receive rate is about equal to the earlier one, or higher.
 fn is_close(rho: Rate, before: Rate) -> bool {
     rho >= before.mul_ratio(CLOSE_PERCENT, 100)
 }
@@ -300,7 +303,7 @@ impl CongestionControl for Rre {
         self.clock.observe(tsval, not_before, arrival);
     }
 
-    /// Losses move no window (Section II-D).
+    /// A loss does not change the window (Section II-D).
     fn ssthresh(&mut self, window: Window) -> u32 {
         window.ssthresh
     }
@@ -310,8 +313,8 @@ impl CongestionControl for Rre {
         window.cwnd.max(prior_cwnd)
     }
 
-    /// A loss: drain, which is a slightly lower rate. Whoever drains already keeps sigma (Section II-D). Our choice after a timeout:
-    /// monitor, since nothing is known of the network any more.
+    /// A loss leads to drain, a slightly lower rate. A sender that drains already keeps sigma (Section II-D). Our
+    /// choice: a timeout leads to monitor, because nothing is known of the network any more.
     fn on_state(&mut self, state: CaState, sample: &AckSample, window: Window) -> Window {
         match (state, self.stage) {
             (CaState::Recovery | CaState::Cwr, Stage::Fill) => self.drain(sample),
@@ -324,7 +327,7 @@ impl CongestionControl for Rre {
 
     fn on_event(&mut self, event: CongestionEvent, sample: &AckSample, window: Window) -> Window {
         if event == CongestionEvent::TransmissionStart {
-            // The receiver's time without packets is no receive rate.
+            // Time in which nothing was sent does not count for the receive rate.
             self.rate.skip(sample.now);
         }
         window

@@ -15,7 +15,7 @@ pub struct Vegas {
     rtts: Rtts,
 }
 
-/// The RTTs of a round, and the shortest of all (Linux cntRTT, minRTT, baseRTT). Veno has them, too.
+/// RTTs of a round, and the shortest of all (Linux cntRTT, minRTT, baseRTT). Veno uses them, too.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Rtts {
     #[serde(rename = "cnt_rtt")]
@@ -42,17 +42,17 @@ impl Rtts {
         }
     }
 
-    /// That of the round and the shortest, in microseconds.
+    /// The shortest RTT of the round and the shortest of all, in microseconds.
     pub(super) fn micros(&self) -> (u64, u64) {
         (self.min.as_micros().max(1), self.base.as_micros().max(1))
     }
 }
 
-/// Fewer packets than this in the queue: grow (Linux alpha).
+/// With fewer packets than this in the queue, the window grows (Linux alpha).
 const ALPHA: u64 = 2;
-/// More: shrink (Linux beta).
+/// With more, it shrinks (Linux beta).
 const BETA: u64 = 4;
-/// More: end slow start (Linux gamma).
+/// With more, slow start ends (Linux gamma).
 const GAMMA: u64 = 1;
 
 impl Default for Vegas {
@@ -156,7 +156,7 @@ mod tests {
         let mut vegas = Vegas::default();
         let mut rounds = Rounds::new(50);
         rounds.window.ssthresh = 40;
-        // 100 packets fill the path; what is beyond them waits.
+        // 100 packets fill the path; the others wait.
         for _ in 0..200 {
             let rtt = Duration::from_micros(1_000 * u64::from(rounds.window.cwnd.max(100)));
             rounds.round(&mut vegas, rtt, 2);

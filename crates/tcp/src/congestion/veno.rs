@@ -5,13 +5,13 @@ use paceline_wire::Duration;
 use super::vegas::Rtts;
 use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, Window, reno};
 
-/// Reno that takes a loss with a short queue for a random one.
+/// Reno that treats a loss as random if the queue was short.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Veno {
     doing_veno_now: bool,
     #[serde(flatten)]
     rtts: Rtts,
-    /// Whether the next full window of ACKs raises cwnd.
+    /// True if the next full window of ACKs raises cwnd.
     inc: bool,
     /// The queue in half packets.
     diff: u64,
@@ -42,7 +42,7 @@ impl Veno {
         if self.diff < BETA {
             window.additive_increase(window.cwnd, acked);
         } else if window.cwnd_cnt >= window.cwnd {
-            // The path is full: every other round trip.
+            // The path is full: grow every other round trip.
             if self.inc && window.cwnd < window.clamp {
                 window.cwnd += 1;
             }
@@ -77,7 +77,7 @@ impl CongestionControl for Veno {
             true => reno::grow(sample, window),
             false => self.grow(sample, window),
         };
-        // Linux forgets the shortest RTT with every ACK, but not how many there were.
+        // Linux forgets the shortest RTT with every ACK, but not the number of samples.
         self.rtts.min = Duration::MAX;
         window
     }

@@ -22,7 +22,7 @@ pub struct Westwood {
     mss: u64,
 }
 
-/// Linux counts time in jiffies here, and its estimates are as coarse. Our choice: HZ = 250, as most distributions have.
+/// Linux counts time in jiffies here, so its estimates are coarse. Our choice: HZ = 250, as most distributions have.
 const JIFFY: Duration = Duration::from_millis(4);
 /// TCP_WESTWOOD_RTT_MIN: the shortest time over which bandwidth is measured, 50 ms.
 const RTT_MIN: u64 = 12;
@@ -48,7 +48,7 @@ impl Default for Westwood {
 }
 
 impl Westwood {
-    /// A sample of bandwidth, at most once per RTT.
+    /// Takes a bandwidth sample, at most once per RTT.
     fn update_window(&mut self, now: Instant, una: u64) {
         let now = now.as_nanos() / JIFFY.as_nanos();
         if self.first_ack {
@@ -76,7 +76,7 @@ impl Westwood {
         }
     }
 
-    /// Bytes that left the network, duplicate ACKs included, each once.
+    /// Bytes that left the network, each counted once. Duplicate ACKs are included.
     fn acked_count(&mut self, una: u64) -> u64 {
         let mut cumul_ack = una.saturating_sub(self.snd_una);
         if cumul_ack == 0 {
@@ -96,7 +96,7 @@ impl Westwood {
         cumul_ack
     }
 
-    /// What the path holds: the bandwidth times the shortest round trip, in packets, two at least.
+    /// The bandwidth-delay product in packets, with the shortest RTT; at least two.
     fn bw_rttmin(&self) -> u32 {
         let packets = self.bw_est * self.rtt_min / self.mss.max(1);
         u32::try_from(packets).unwrap_or(u32::MAX).max(2)

@@ -1,9 +1,10 @@
-//! Explicit congestion notification in segments (RFC 3168, Section 6.1): what is asked for in a SYN, what is echoed, which packets may
-//! be marked. What the sender does about an echo is in `sender/episode.rs`.
+//! Explicit congestion notification in segments (RFC 3168, Section 6.1): negotiation in the SYN, echoes, and which
+//! packets may be marked. `sender/episode.rs` and `sender/transitions.rs` have the sender's response to an echo.
 //!
-//! ABC uses the same bits in its own way (Goyal et al., NSDI 2020): its data leaves as ECT(1), accelerate, and a router may make ECT(0) of
-//! it, brake. The receiver tells which of both came last by the bit that was the nonce sum's, today AE. No other sender of ours sends
-//! ECT(1), and the bit has a meaning for those alone who have agreed to accurate ECN, which ours never do.
+//! ABC uses the same bits in its own way (Goyal et al., NSDI 2020). Its data leaves as ECT(1), which means accelerate.
+//! A router may change it to ECT(0), which means brake. The receiver echoes the last of the two in the former nonce-sum
+//! bit, today AE. No other sender of ours sends ECT(1). The AE bit has another meaning only after negotiation of
+//! accurate ECN, which our ends never do.
 
 use paceline_wire::{Ecn, Flags, Packet};
 
@@ -15,8 +16,8 @@ use crate::sender::Transmission;
 const BOTH: Flags = Flags::ECE.union(Flags::CWR);
 
 impl Connection {
-    /// The flags with which our own SYN or SYN-ACK speaks of ECN (RFC 3168, Section 6.1.1). A SYN that was lost is sent again without, as
-    /// boxes on the way may have dropped it for them (Section 6.1.1.1; Linux tcp_ecn_clear_syn).
+    /// Returns the ECN flags of our SYN or SYN-ACK (RFC 3168, Section 6.1.1). A retransmitted SYN has none, because
+    /// middleboxes may have dropped the first one for its flags (Section 6.1.1.1; Linux tcp_ecn_clear_syn).
     pub(super) fn ecn_of_syn(&self) -> Flags {
         match self.state {
             State::SynReceived if self.agreed.ecn => Flags::ECE,
@@ -25,33 +26,34 @@ impl Connection {
         }
     }
 
-    /// The peer's SYN asks for ECN with both flags, its SYN-ACK agrees with one. Other combinations mean no ECN: both in a SYN-ACK are
-    /// those of a peer that reflects what it does not know (RFC 3168, Section 6.1.1).
+    /// The peer's SYN requests ECN with both flags, and its SYN-ACK agrees with ECE alone. Any other combination means
+    /// no ECN. A SYN-ACK with both flags comes from a peer that reflects unknown bits (RFC 3168, Section 6.1.1).
     pub(super) fn take_syn_ecn(&mut self, incoming: &Incoming) {
         let wanted = if incoming.has(Flags::ACK) { Flags::ECE } else { BOTH };
         self.agreed.ecn = self.config.ecn && incoming.flags & BOTH == wanted;
     }
 
-    /// True when an ACK tells that one of our packets was marked.
+    /// True if an ACK reports that one of our packets was marked.
     pub(super) fn is_echo(&self, incoming: &Incoming) -> bool {
         self.agreed.ecn && incoming.has(Flags::ECE) && !incoming.has(Flags::SYN)
     }
 
-    /// What an ACK says to a sender of ABC; `None` for all others.
+    /// Returns the accelerate bit of an ACK to an ABC sender, `None` for all other senders.
     #[inline]
     pub(super) fn accelerate_echo(&self, incoming: &Incoming) -> Option<bool> {
         let is_abc = self.agreed.ecn && self.config.congestion == CongestionName::Abc;
         (is_abc && !incoming.has(Flags::SYN)).then(|| incoming.has(Flags::AE))
     }
 
-    /// A segment with data (RFC 3168, Section 6.1.3). CWR comes first: the packet that has it may be marked anew.
+    /// Takes the marks of a segment with data (RFC 3168, Section 6.1.3). CWR is handled first, because the packet that
+    /// carries it may itself be marked.
     pub(super) fn take_marks(&mut self, incoming: &Incoming) {
         if !self.agreed.ecn || incoming.len == 0 || incoming.has(Flags::SYN) {
             return;
         }
         if incoming.has(Flags::CWR) {
             self.echo.due = false;
-            // As Linux: the sender may have a window of one.
+            // As Linux: the sender may have a window of one segment.
             self.receiver.acks.now();
         }
         if incoming.ecn == Ecn::Ce {
@@ -63,8 +65,8 @@ impl Connection {
         self.take_accelerate(incoming.ecn);
     }
 
-    /// An ACK speaks for all that it acknowledges. Our choice: each packet of ABC is acknowledged at once, because half of them brake and
-    /// an ACK for two would say the same of both.
+    /// Our choice: each ABC packet is acknowledged at once. About half of the packets say brake, and one ACK for two
+    /// packets could echo only one of them.
     #[inline]
     fn take_accelerate(&mut self, ecn: Ecn) {
         match ecn {
@@ -75,14 +77,15 @@ impl Connection {
         self.receiver.acks.now();
     }
 
-    /// ECE, as long as it is due, and whether the peer may accelerate.
+    /// Returns ECE while it is due, and AE if the peer may accelerate.
     #[inline(always)]
     pub(super) fn echo_flag(&self) -> Flags {
         let congestion = if self.echo.due { Flags::ECE } else { Flags::empty() };
         if self.echo.accelerate == Some(true) { congestion | Flags::AE } else { congestion }
     }
 
-    /// New data may be marked, and tells of a reduction; what is sent again does neither (RFC 3168, Sections 6.1.2 and 6.1.5).
+    /// Returns CWR for the first new data after a reduction. Retransmissions neither carry it nor may be marked (RFC
+    /// 3168, Sections 6.1.2 and 6.1.5).
     #[inline(always)]
     pub(super) fn cwr_flag(&mut self, transmission: Transmission, payload: bool) -> Flags {
         let is_new = self.agreed.ecn && payload && !transmission.retransmission;

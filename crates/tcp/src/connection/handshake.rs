@@ -7,18 +7,18 @@ use crate::segment::{Incoming, SHIFT_MAX};
 use crate::sender;
 
 impl Connection {
-    /// The SYN leaves again with [`retransmit_syn`](Self::retransmit_syn) only: for a relay, which
-    /// asks on behalf of another.
+    /// Makes [`retransmit_syn`](Self::retransmit_syn) the only cause of SYN retransmissions. For a relay, which
+    /// connects on behalf of another host.
     pub fn set_syn_on_demand(&mut self) {
         self.handshake.on_demand = true;
     }
 
-    /// The SYN leaves again, if nothing has answered it.
+    /// Retransmits the SYN if nothing has answered it.
     pub fn retransmit_syn(&mut self) {
         self.handshake.due |= self.state == State::SynSent;
     }
 
-    /// Options of the peer's SYN: what both know is used.
+    /// Takes the options of the peer's SYN. An option is used if both ends have it.
     pub(super) fn take_syn_options(&mut self, now: Instant, incoming: &Incoming) {
         self.agreed.timestamps = self.config.timestamps && incoming.timestamps.is_some();
         self.agreed.sack = self.config.sack && incoming.sack_permitted;
@@ -39,7 +39,7 @@ impl Connection {
         self.sender.peer.snd_wnd = u64::from(incoming.window);
     }
 
-    /// The shift that lets the window show the whole buffer (Linux tcp_select_initial_window).
+    /// Returns the smallest shift with which the window can show the whole buffer (Linux tcp_select_initial_window).
     pub(super) fn offered_shift(&self) -> u8 {
         let max = self.config.receive_buffer.max();
         (0..SHIFT_MAX).find(|&shift| u64::from(max) >> shift <= 65_535).unwrap_or(SHIFT_MAX)
@@ -69,7 +69,7 @@ impl Connection {
         self.receiver.take_syn_window();
         self.take_syn_options(now, incoming);
         if !incoming.has(Flags::ACK) {
-            // Both opened at once: our SYN goes again, as a SYN-ACK.
+            // Simultaneous open: our SYN is sent again, as a SYN-ACK.
             self.state = State::SynReceived;
             self.handshake.due = true;
             return;
@@ -77,7 +77,7 @@ impl Connection {
         self.establish(now, incoming, irs);
         self.receiver.acks.now();
         if !payload.is_empty() {
-            // Data in a SYN-ACK (RFC 7413) is taken as the first data.
+            // Data in a SYN-ACK (RFC 7413) is taken as the first data of the stream.
             self.take_data(now, irs + 1, payload, incoming.has(Flags::FIN));
         }
     }
@@ -95,7 +95,7 @@ impl Connection {
 
     fn establish(&mut self, now: Instant, incoming: &Incoming, wl1: u64) {
         self.state = State::Established;
-        // RFC 9293, Section 3.7.1: 536 unless told; options are taken off.
+        // RFC 9293, Section 3.7.1: the default is 536. The length of options is subtracted.
         let peer = self.handshake.peer_mss.unwrap_or(536).max(64);
         let options = if self.agreed.timestamps { 12 } else { 0 };
         let mss = u32::from(self.config.mss.min(peer)) - options;
@@ -116,7 +116,7 @@ impl Connection {
         self.sender.wake();
     }
 
-    /// What the handshake tells of the peer's clock: when the SYN came, and what answered our own SYN.
+    /// Passes what the handshake shows of the peer's clock: the arrival of the SYN, and the answer to our own SYN.
     fn show_peer_clock(&mut self, now: Instant, incoming: &Incoming) {
         let Some((value, _)) = incoming.timestamps.filter(|_| self.agreed.timestamps) else { return };
         if self.passive {
@@ -125,10 +125,10 @@ impl Connection {
         self.sender.on_peer_timestamp(value, self.handshake.first_sent, now);
     }
 
-    /// The handshake's RTT, unless a SYN was sent twice (Karn; RFC 6298, Section 3; Linux tcp_synack_rtt_meas). After more than
-    /// one timeout the first window is one segment (RFC 6298, Section 5.7 asks for a longer timeout; Linux tcp_init_transfer for
-    /// a smaller window), unless the timestamp echoed is that of the first: then none was lost
-    /// (tcp_input.c:tcp_try_undo_spurious_syn).
+    /// Takes the RTT of the handshake, unless a SYN was sent twice (Karn; RFC 6298, Section 3; Linux
+    /// tcp_synack_rtt_meas). After more than one timeout the first window is one segment. RFC 6298, Section 5.7 asks
+    /// for a longer timeout, Linux tcp_init_transfer for a smaller window. The window stays if the echoed timestamp is
+    /// that of the first SYN, because then no SYN was lost (tcp_input.c:tcp_try_undo_spurious_syn).
     fn take_handshake_rtt(&mut self, now: Instant, incoming: &Incoming) {
         let Some(first_sent) = self.handshake.first_sent else { return };
         if !self.handshake.resent {

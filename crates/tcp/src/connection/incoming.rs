@@ -6,11 +6,11 @@ use super::{CloseReason, Connection, State, parts};
 use crate::segment::Incoming;
 use crate::sender::{AckInput, AckVerdict};
 
-/// TS.Recent is out of date once the peer's clock may have come half round (RFC 7323, Section 5.5). One of a microsecond does so in 2,147 s
-/// (Linux TCP_PAWS_WRAP), one of a millisecond in 24 days.
+/// TS.Recent is out of date once the peer's clock may have advanced by half its range (RFC 7323, Section 5.5). A clock
+/// with ticks of a microsecond does so in 2,147 s (Linux TCP_PAWS_WRAP), one with ticks of a millisecond in 24 days.
 const PAWS_AGE: Duration = Duration::from_secs(2_147);
 
-/// An echo from longer ago is none.
+/// Older echoes are ignored.
 const ECHO_RTT_MAX: Duration = Duration::from_millis(1 << 20);
 
 impl Connection {
@@ -52,7 +52,7 @@ impl Connection {
         if !self.take_ack(now, incoming, seq) {
             return;
         }
-        // Only now, as in Linux (tcp_ack): an acknowledgement that cannot be would set the clock of PAWS.
+        // After the ACK check, as in Linux (tcp_ack). Otherwise an unacceptable acknowledgement could set TS.Recent.
         self.take_timestamp(now, incoming, seq);
         if incoming.len > 0 || incoming.has(Flags::FIN) {
             self.receiver.acks.set_wire_len(incoming.wire_len);
@@ -62,8 +62,9 @@ impl Connection {
         self.advance(now);
     }
 
-    /// Both opened at once, and the other's SYN comes again with its ACK: where it was, and alone (Linux tcp_validate_incoming). Any other
-    /// SYN would put what comes with it one byte further into the stream.
+    /// True if this is the peer's SYN of a simultaneous open, sent again with an ACK. It must have the same sequence
+    /// number and carry nothing else (Linux tcp_validate_incoming). Any other SYN would shift its data by one byte in
+    /// the stream.
     fn is_crossing(&self, incoming: &Incoming, seq: u64) -> bool {
         self.state == State::SynReceived
             && !self.passive
@@ -72,7 +73,8 @@ impl Connection {
             && seq + 1 == self.receiver.nxt
     }
 
-    /// PAWS and the window (RFC 7323, Section 5.3; RFC 9293, Section 3.10.7.4, first check). What is refused is answered.
+    /// Checks PAWS and the window (RFC 7323, Section 5.3; RFC 9293, Section 3.10.7.4, first check). Refused segments
+    /// are answered, except resets.
     fn is_acceptable(&mut self, now: Instant, incoming: &Incoming, seq: u64) -> bool {
         let end = seq + u64::from(incoming.seq_len());
         if self.agreed.timestamps
@@ -92,8 +94,8 @@ impl Connection {
         true
     }
 
-    /// Answers a segment that cannot be taken: at once if it brings something, seldom if it does not (Linux
-    /// tcp_oow_rate_limited), because two such ends would answer each other for ever.
+    /// Answers an unacceptable segment: at once if it has data, SYN or FIN, else at a limited rate (Linux
+    /// tcp_oow_rate_limited). Without the limit two such ends would answer each other for ever.
     #[cold]
     fn refuse(&mut self, now: Instant, incoming: &Incoming, seq: u64, end: u64) {
         if incoming.seq_len() == 0 {
@@ -108,7 +110,7 @@ impl Connection {
         self.receiver.acks.now();
     }
 
-    /// RFC 5961, Section 3: only the exact number resets; others are asked about.
+    /// RFC 5961, Section 3: only the exact sequence number resets the connection. Others get a challenge ACK.
     #[cold]
     fn on_reset(&mut self, now: Instant, seq: u64) {
         if seq == self.receiver.nxt {
@@ -120,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// RFC 7323, Section 4.3: from segments that begin at or before what was acknowledged last.
+    /// RFC 7323, Section 4.3: takes TS.Recent from segments that begin at or before the last acknowledgement sent.
     fn take_timestamp(&mut self, now: Instant, incoming: &Incoming, seq: u64) {
         let Some((value, _)) = incoming.timestamps.filter(|_| self.agreed.timestamps) else { return };
         if seq <= self.receiver.acknowledged() && self.is_paws_ok(now, value) {
@@ -129,15 +131,15 @@ impl Connection {
         }
     }
 
-    /// Whether a timestamp is not older than TS.Recent, or that says nothing: it is out of date, or the peer's SYN had a zero in place of
-    /// its clock (Linux tcp_paws_check).
+    /// True if the timestamp is not older than TS.Recent. Also true if TS.Recent says nothing: it is out of date, or
+    /// the peer's SYN had a zero in place of its clock (Linux tcp_paws_check).
     fn is_paws_ok(&self, now: Instant, value: u32) -> bool {
         (value.wrapping_sub(self.ts_recent) as i32) >= 0
             || self.ts_recent == 0
             || now.saturating_since(self.ts_recent_at) >= PAWS_AGE
     }
 
-    /// The acknowledgement. False when the segment is to be dropped for it.
+    /// Processes the acknowledgement. False if the segment must be dropped.
     fn take_ack(&mut self, now: Instant, incoming: &Incoming, seq: u64) -> bool {
         let una = self.sender.board.una();
         let ack = incoming.ack.unwrap_near(una);
@@ -181,7 +183,7 @@ impl Connection {
         true
     }
 
-    /// The window that it offers; that of a SYN is never scaled (RFC 7323, Section 2.2).
+    /// Returns the advertised window in bytes. The window of a SYN is never scaled (RFC 7323, Section 2.2).
     pub(super) fn window_of(&self, incoming: &Incoming) -> u64 {
         let shift = if incoming.has(Flags::SYN) { 0 } else { self.agreed.snd_shift };
         u64::from(incoming.window) << shift
@@ -199,7 +201,8 @@ impl Connection {
         self.receiver.acks.set_rtt(self.sender.rtt.srtt());
     }
 
-    /// Ticks since `echo` was our clock, at least one, at most what a timeout can be (Linux tcp_ack_update_rtt).
+    /// Returns the time since our clock showed `echo`, at least one tick. `None` if it is implausibly long (Linux
+    /// tcp_ack_update_rtt).
     fn echo_rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.sender.timestamp(now).wrapping_sub(echo);
         let rtt = self.config.timestamp_clock.tick * u64::from(ticks.max(1));
@@ -208,7 +211,7 @@ impl Connection {
 
     pub(super) fn take_data(&mut self, now: Instant, start: u64, payload: &Payload, fin: bool) {
         if matches!(self.state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait) {
-            // The peer has said that there is no more (RFC 9293, seventh check). A FIN that comes again is answered.
+            // The peer's FIN came before, so no data may follow (RFC 9293, seventh check). A repeated FIN is answered.
             self.receiver.acks.now();
             if self.state == State::TimeWait {
                 self.timers.restart_time_wait(now, self.config.time_wait);
@@ -218,7 +221,7 @@ impl Connection {
         self.receiver.on_data(now, start, payload, fin);
     }
 
-    /// Changes of state that the segment brought.
+    /// Makes the state changes that the segment causes.
     #[inline]
     fn advance(&mut self, now: Instant) {
         if self.state != State::Established || self.receiver.is_finished() {

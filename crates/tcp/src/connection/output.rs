@@ -1,36 +1,37 @@
-//! Segments that leave.
+//! Outgoing segments.
 
 use paceline_wire::{Flags, Instant, Packet, Payload, SackBlocks, Seq, TcpFields, TcpOptionsRepr, TcpRepr};
 
 use super::{Connection, State};
 use crate::sender::{Supply, Transmission};
 
-/// Of a packet at most: IPv6 and TCP with all options.
+/// Longest headers of a packet: IPv6, and TCP with all options.
 const HEADERS_MAX: u64 = 100;
 
 impl Connection {
-    /// The next packet to send; `None` when there is nothing to send at `now`.
+    /// Returns the next packet to send, or `None` if there is nothing to send at `now`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         let mut packet = Packet::default();
         self.transmit_into(now, &mut packet).then_some(packet)
     }
 
-    /// As [`poll_transmit`](Self::poll_transmit), but up to `most` new segments whose bytes lie side by side in memory leave as one
-    /// super-packet, and where a long piece of memory ends, so does a segment. Whoever cuts it gets the packets that as many polls for
-    /// one segment would have returned.
+    /// As [`poll_transmit`](Self::poll_transmit), but up to `most` new segments leave as one super-packet, if their
+    /// bytes are adjacent in memory. A segment ends where a long piece of memory ends. Cutting the super-packet gives
+    /// the packets that the same number of polls for single segments would have returned.
     pub fn poll_super_packet(&mut self, now: Instant, most: u32) -> Option<Packet> {
         let mut packet = Packet::default();
         self.transmit(now, most.max(1), &mut packet).then_some(packet)
     }
 
-    /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory is used again; false when there is nothing to
-    /// send.
+    /// As [`poll_transmit`](Self::poll_transmit), into a packet whose memory is reused. Returns false if there is
+    /// nothing to send.
     #[inline]
     pub fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> bool {
         !self.is_quiet() && self.transmit(now, 0, packet)
     }
 
-    /// Nothing can have come up since the last poll that found nothing, as in every other poll.
+    /// True if nothing to send can have appeared since the last poll that found nothing. This holds at every second
+    /// poll.
     #[inline]
     fn is_quiet(&self) -> bool {
         self.sender.is_idle()
@@ -40,7 +41,7 @@ impl Connection {
             && !self.handshake.due
     }
 
-    /// `most` is zero where the memory that data lies in does not matter.
+    /// `most` is zero if the position of data in memory does not matter.
     fn transmit(&mut self, now: Instant, most: u32, packet: &mut Packet) -> bool {
         if self.output.resets() {
             self.poll_reset(now, packet);
@@ -51,7 +52,7 @@ impl Connection {
             State::SynSent | State::SynReceived => return self.poll_handshake(now, packet),
             State::Closed | State::TimeWait => {}
             _ => {
-                // SACK blocks find no room beside a full segment.
+                // SACK blocks do not fit beside a full segment.
                 let blocks_first = self.receiver.acks.is_due() && self.receiver.has_blocks();
                 if !blocks_first && self.poll_data(now, most, packet) {
                     return true;
@@ -94,7 +95,7 @@ impl Connection {
         probe
     }
 
-    /// Full new segments are followed by what the next polls would send, as long as it lies in the same memory.
+    /// Appends to a full new segment the segments that the next polls would send, while they are adjacent in memory.
     fn extend(&mut self, now: Instant, supply: Supply, most: u32, first: &mut Transmission) {
         let mss = u64::from(self.sender.mss);
         let most = u64::from(most).min((u64::from(u16::MAX) - HEADERS_MAX) / mss);
@@ -172,7 +173,7 @@ impl Connection {
         self.build(now, start, flags, payload, packet);
         self.mark_capable(transmission, packet);
         if too_long {
-            // Cut when the path's MTU was larger.
+            // This segment was cut for a larger path MTU.
             packet.set_gso_size(u16::try_from(self.sender.mss).ok());
         }
     }
@@ -186,7 +187,7 @@ impl Connection {
         }
     }
 
-    /// With SACK blocks: three beside timestamps, four without (RFC 2018, Section 3).
+    /// An ACK with SACK blocks: at most three beside timestamps, else four (RFC 2018, Section 3).
     fn build_sack(&mut self, now: Instant, packet: &mut Packet) {
         let mut sack_blocks = SackBlocks::default();
         let room = if self.agreed.timestamps { 3 } else { 4 };
@@ -206,7 +207,7 @@ impl Connection {
         packet.become_tcp(&self.template, &repr, Payload::Length(0));
     }
 
-    /// A segment from before the window, which must be answered (Linux tcp_xmit_probe_skb).
+    /// A segment below the window, which the peer must answer (Linux tcp_xmit_probe_skb).
     #[cold]
     fn build_probe(&mut self, now: Instant, packet: &mut Packet) {
         self.sender.timer.window_probe = false;
@@ -230,7 +231,7 @@ impl Connection {
 
     #[cold]
     fn build_reset(&self, now: Instant, seq: Seq, acks: bool, packet: &mut Packet) {
-        // RFC 7323, Section 3.2: a reset should have them, too.
+        // RFC 7323, Section 3.2: a reset should have timestamps, too.
         let timestamps = self.agreed.timestamps.then(|| (self.sender.timestamp(now), self.ts_recent));
         let options = TcpOptionsRepr { timestamps, ..TcpOptionsRepr::default() };
         let flags = if acks { Flags::RST | Flags::ACK } else { Flags::RST };

@@ -1,4 +1,4 @@
-//! The parts of a connection's state that are neither the sender's nor the receiver's.
+//! Connection state that belongs neither to the sender nor to the receiver.
 
 use paceline_wire::{Duration, Flags, Instant, Seq};
 
@@ -8,23 +8,24 @@ use crate::segment::Incoming;
 /// The SYN or SYN-ACK, until it is acknowledged.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Handshake {
-    /// It is to be sent.
+    /// It waits to be sent.
     pub(super) due: bool,
     /// When it was first sent.
     pub(super) first_sent: Option<Instant>,
     /// When it was sent last.
     #[serde(default)]
     pub(super) last_sent: Instant,
-    /// How long after its newest copy the answer came, where it was sent more than once: no sample (Karn), but all that is known of a peer that only sends.
+    /// Time from its last transmission to the answer, if it was sent more than once. This is no RTT sample (Karn), but
+    /// the only measurement for a peer that only sends.
     #[serde(default)]
     pub(super) answered_in: Duration,
-    /// When it goes again.
+    /// Time of the next retransmission.
     pub(super) timer: Option<Instant>,
     pub(super) retransmissions: u32,
-    /// It was sent more than once, by its timer or because the peer's SYN came again.
+    /// It was sent more than once, because its timer expired or because the peer repeated its SYN.
     #[serde(default)]
     pub(super) resent: bool,
-    /// It leaves again only when somebody asks for it.
+    /// It is retransmitted only on request.
     #[serde(default)]
     pub(super) on_demand: bool,
     pub(super) peer_mss: Option<u16>,
@@ -35,7 +36,7 @@ impl Handshake {
         self.due = true;
     }
 
-    /// It left (RFC 6298, Section 2.1: one second, then doubled).
+    /// Notes its transmission. The timeout is one second at first (RFC 6298, Section 2.1), then doubles.
     pub(super) fn on_sent(&mut self, now: Instant) {
         self.due = false;
         self.resent |= self.first_sent.is_some();
@@ -48,7 +49,7 @@ impl Handshake {
         self.timer = Some(now + delay);
     }
 
-    /// What is due. False when it was sent too often.
+    /// Retransmits it if its timer has expired. False if it was sent too often.
     pub(super) fn on_timeout(&mut self, now: Instant, retries: u32) -> bool {
         if self.timer.is_none_or(|at| at > now) {
             return true;
@@ -63,15 +64,16 @@ impl Handshake {
     }
 }
 
-/// Linux waits so long after the last but one of its SYNs (net.ipv4.tcp_syn_retries): whoever has not asked again by then has given up.
+/// Linux waits this long after its last but one SYN (net.ipv4.tcp_syn_retries). A host that has not repeated its SYN by
+/// then has given up.
 const DEMAND_MAX: Duration = Duration::from_secs(64);
 
-/// Whether a segment asks for a connection.
+/// True if a segment requests a connection.
 pub(super) fn opens(incoming: &Incoming) -> bool {
     incoming.has(Flags::SYN) && !incoming.flags.intersects(Flags::ACK | Flags::RST | Flags::FIN)
 }
 
-/// What is not the sender's or the receiver's.
+/// Timers that belong neither to the sender nor to the receiver.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Timers {
     pub(super) time_wait: Option<Instant>,
@@ -81,28 +83,28 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// TIME-WAIT begins, or begins anew.
+    /// Starts TIME-WAIT, or restarts it.
     pub(super) fn restart_time_wait(&mut self, now: Instant, length: Duration) {
         self.time_wait = Some(now + length);
     }
 
-    /// The peer is alive.
+    /// A segment shows that the peer is alive.
     pub(super) fn on_received(&mut self) {
         self.keep_alive_probes = 0;
         self.keep_alive_sent = None;
     }
 }
 
-/// What waits to be sent beside data and ACKs.
+/// Segments to send besides data and ACKs.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Pending {
-    /// A reset at this number.
+    /// A reset with this sequence number.
     pub(super) reset: Option<Seq>,
-    /// A reset of the connection.
+    /// A reset that ends this connection.
     pub(super) abort: bool,
     pub(super) challenge: bool,
     last_challenge: Option<Instant>,
-    /// A segment that the peer must answer: a probe of an idle peer.
+    /// A keep-alive probe of an idle peer.
     pub(super) keep_alive: bool,
 }
 
@@ -115,7 +117,7 @@ impl Pending {
         self.reset = Some(seq);
     }
 
-    /// Tells the peer that all is over.
+    /// Ends the connection with a reset.
     pub(super) fn abort(&mut self) {
         self.abort = true;
     }
@@ -128,7 +130,7 @@ impl Pending {
         !self.resets() && !self.challenge && !self.keep_alive
     }
 
-    /// A challenge ACK, not too often (RFC 5961, Section 10).
+    /// Sends a challenge ACK at a limited rate (RFC 5961, Section 10).
     pub(super) fn challenge(&mut self, now: Instant) {
         if self.last_challenge.is_none_or(|last| now.saturating_since(last) >= CHALLENGE_INTERVAL) {
             self.last_challenge = Some(now);
@@ -137,14 +139,14 @@ impl Pending {
     }
 }
 
-/// What the receiving half owes the peer.
+/// Congestion echoes that the receiver owes the peer.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Echo {
     /// ECE in every segment, until the peer says that it has reduced its window (Linux TCP_ECN_DEMAND_CWR).
     pub(super) due: bool,
-    /// Segments with data that came marked.
+    /// Number of data segments that arrived with CE.
     pub(super) ce_received: u64,
-    /// The last data came as ECT(1). `None` before any did.
+    /// True if the last ABC data arrived as ECT(1), false if as ECT(0). `None` before the first ECT(1).
     #[serde(default)]
     pub(super) accelerate: Option<bool>,
 }

@@ -1,6 +1,7 @@
-//! What two connections keep in one piece of memory, where bytes are read from one and written to the other: the unread rest lies right
-//! behind what was written, and joins it without copying when it is written, too. Written down, each has a copy of its own; joined
-//! again, they keep as many pieces as before.
+//! Memory shared by two connections, where a relay reads from one and writes to the other. The unread data lies
+//! directly behind the written data. When it is written, too, it joins that data without a copy. In a handover each
+//! connection is written with its own copy. The next process lays the copies side by side again, so the number of
+//! pieces stays the same.
 
 use alloc::vec::Vec;
 
@@ -9,13 +10,13 @@ use paceline_wire::{Buffer, Payload};
 use super::Connection;
 
 impl Connection {
-    /// What nobody has read lies in memory right behind what was written to `other` last.
+    /// True if the unread data lies in memory directly behind the data last written to `other`.
     pub fn lies_behind(&self, other: &Connection) -> bool {
         let pair = other.queue.last().zip(self.receiver.unread());
         pair.is_some_and(|(written, unread)| written.bytes().is_some() && written.join(unread).is_some())
     }
 
-    /// After both were read from what another process wrote: it does so again.
+    /// Restores this layout after both connections were read from another process.
     pub fn lay_behind(&mut self, other: &mut Connection) {
         if let (Some(written), Some(unread)) = (other.queue.last_mut(), self.receiver.unread_mut()) {
             lay(written, unread);

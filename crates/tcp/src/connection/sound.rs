@@ -1,13 +1,14 @@
-//! Whether a connection that was read from another process can be one: of its numbers others are computed, without a look at each.
+//! Checks the state of a connection that was read from another process. Later arithmetic relies on its numbers without
+//! further checks.
 
 use super::Connection;
 use crate::segment::SHIFT_MAX;
 
-/// No position of a stream and no count comes as far: at 100 Gbit/s after eleven years.
+/// No stream position and no count reaches this. At 100 Gbit/s it takes eleven years.
 const POSITION_MAX: u64 = 1 << 62;
 
 impl Connection {
-    /// Positions are in their order, what is kept is what is counted, and no number is larger than it can be.
+    /// True if positions are in order, counts match the stored data, and no number exceeds its maximum.
     pub fn is_sound(&self) -> bool {
         let (sender, queue) = (&self.sender, &self.queue);
         let shifts = [self.agreed.snd_shift, self.agreed.rcv_shift];

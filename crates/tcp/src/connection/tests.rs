@@ -23,14 +23,12 @@ fn segment(seq: u32, ack: Seq, flags: Flags, len: u32) -> Packet {
     Packet::build_tcp(key().reversed(), &repr, Payload::Length(len))
 }
 
-/// The same with a timestamp.
 fn with_time(seq: u32, ack: Seq, flags: Flags, len: u32, value: u32) -> Packet {
     let options = TcpOptionsRepr { timestamps: Some((value, 0)), ..TcpOptionsRepr::default() };
     let repr = TcpRepr { seq: Seq(seq), ack, flags, window: 1_000, options, ..TcpRepr::default() };
     Packet::build_tcp(key().reversed(), &repr, Payload::Length(len))
 }
 
-/// The only packet that is sent.
 #[track_caller]
 fn only(connection: &mut Connection, now: Instant) -> Packet {
     let packet = connection.poll_transmit(now).expect("a packet");
@@ -42,7 +40,7 @@ fn flags(packet: &Packet) -> Flags {
     packet.tcp().map(|tcp| tcp.flags()).unwrap_or_default()
 }
 
-/// Opened actively; the peer's SYN has number 100, there are no options. Returns our first number, too.
+/// Opens actively. The peer's SYN has number 100 and no options. Also returns our first data number.
 fn open(config: Config) -> (Connection, Seq) {
     let mut connection = Connection::connect(&config, key(), 1, at(0));
     let syn = only(&mut connection, at(0));
@@ -53,7 +51,7 @@ fn open(config: Config) -> (Connection, Seq) {
     (connection, iss.add(1))
 }
 
-/// The same with timestamps; the peer's SYN, at 20 ms, has this one.
+/// As `open`, with timestamps. The peer's SYN at 20 ms carries `value`.
 fn open_at_time(value: u32) -> (Connection, Seq) {
     let mut connection = Connection::connect(&Config::default(), key(), 1, at(0));
     let first = only(&mut connection, at(0)).tcp().unwrap().seq().add(1);
@@ -90,7 +88,7 @@ fn nobody_answers() {
 fn a_refusal_is_told() {
     let mut connection = Connection::connect(&Config::default(), key(), 1, at(0));
     let iss = only(&mut connection, at(0)).tcp().unwrap().seq();
-    // A reset that acknowledges nothing of ours is not for us.
+    // A reset that does not acknowledge our SYN is ignored.
     connection.handle_packet(at(5), &segment(0, iss, Flags::RST | Flags::ACK, 0));
     assert_eq!(connection.state(), State::SynSent);
     connection.handle_packet(at(6), &segment(0, iss.add(1), Flags::RST | Flags::ACK, 0));
@@ -117,7 +115,7 @@ fn both_may_open_at_once() {
     assert_eq!(b.readable(), 10);
 }
 
-/// Linux tcp_validate_incoming: who listened takes no SYN with an ACK, wherever it lies, and nothing that comes with it.
+/// Linux tcp_validate_incoming: a passive end accepts no SYN with an ACK, whatever its number, and none of its data.
 #[test]
 fn who_listened_is_not_opened_by_another_syn() {
     let syn = segment(100, Seq(0), Flags::SYN, 0);
@@ -142,7 +140,7 @@ fn only_the_exact_number_resets() {
     assert_eq!(connection.close_reason(), Some(CloseReason::Reset));
 }
 
-/// RFC 5961, Sections 4.2, 5.2 and 10: SYNs and impossible ACKs are challenged, but not each of them.
+/// RFC 5961, Sections 4.2, 5.2 and 10: SYNs and impossible ACKs get challenge ACKs, at a limited rate.
 #[test]
 fn syns_and_impossible_acks_are_challenged_seldom() {
     let (mut connection, sent) = open(Config::default());
@@ -181,7 +179,7 @@ fn an_outdated_timestamp_refuses_nothing_and_is_replaced() {
     assert_eq!((connection.readable(), connection.ts_recent), (10, 400));
 }
 
-/// As Linux: there are peers whose SYN has no time.
+/// As Linux: the SYN of some peers has a timestamp of zero.
 #[test]
 fn a_timestamp_of_zero_refuses_nothing() {
     let (mut connection, sent) = open_at_time(0);
@@ -218,7 +216,7 @@ fn the_window_of_a_syn_ack_is_not_scaled() {
     let options = TcpOptionsRepr { window_scale: Some(7), ..TcpOptionsRepr::default() };
     let mut connection = Connection::connect(&Config::default(), key(), 1, at(0));
     let iss = only(&mut connection, at(0)).tcp().unwrap().seq();
-    // Both open at once, so that it comes in SYN-RECEIVED.
+    // Simultaneous open, so that the SYN-ACK arrives in SYN-RECEIVED.
     for (ack, flags) in [(Seq(0), Flags::SYN), (iss.add(1), Flags::SYN | Flags::ACK)] {
         let repr = TcpRepr { seq: Seq(100), ack, flags, window: 1_000, options, ..TcpRepr::default() };
         let packet = Packet::build_tcp(key().reversed(), &repr, Payload::Length(0));
@@ -254,7 +252,7 @@ fn closing_passes_through_the_states() {
     connection.handle_packet(at(60), &segment(101, sent.add(1), Flags::ACK | Flags::FIN, 5));
     assert_eq!((connection.state(), connection.readable()), (State::TimeWait, 5));
     assert_eq!(only(&mut connection, at(60)).tcp().unwrap().ack(), Seq(107));
-    // The FIN comes again: it is answered, and TIME-WAIT begins anew.
+    // A repeated FIN is answered and restarts TIME-WAIT.
     connection.handle_packet(at(1_000), &segment(101, sent.add(1), Flags::ACK | Flags::FIN, 5));
     assert_eq!(flags(&only(&mut connection, at(1_000))), Flags::ACK);
     assert_eq!(connection.poll_timeout(), Some(at(61_000)));
@@ -311,7 +309,8 @@ fn an_application_says_how_long_the_peer_may_owe_an_answer() {
     assert_eq!(last, at(3_020));
 }
 
-/// Nobody polls, because the device is full: what was written is given up in time all the same, and leaves if there is room before that.
+/// The device is full, so nobody polls. Written data is still given up at the user timeout. It leaves if there is room
+/// before.
 #[test]
 fn what_a_full_device_keeps_back_counts_for_the_user_timeout() {
     for room_at in [None, Some(1_500)] {
@@ -334,7 +333,7 @@ fn what_a_full_device_keeps_back_counts_for_the_user_timeout() {
         let probes = connection.status(now).timing.probes;
         match room_at {
             Some(_) => assert_eq!((left, connection.close_reason()), (500, None)),
-            // Asked after the RTO first, then each half second, without backing off.
+            // Probed after the RTO first, then every half second without backoff.
             None => assert_eq!((connection.close_reason(), probes), (Some(CloseReason::TimedOut), 6)),
         }
     }
@@ -342,7 +341,7 @@ fn what_a_full_device_keeps_back_counts_for_the_user_timeout() {
 
 #[test]
 fn every_second_segment_is_acknowledged_but_the_first_ones_at_once() {
-    // A window that is open already: while it grows, every segment is acknowledged.
+    // The window is open already. While it grows, every segment is acknowledged.
     let (mut connection, sent) =
         open(Config { receive_buffer: ReceiveBuffer::Fixed(65_536), ..Config::default() });
     let mut acks = 0;
@@ -351,7 +350,7 @@ fn every_second_segment_is_acknowledged_but_the_first_ones_at_once() {
         connection.read_all(at(1_000 + n));
         acks += u32::from(connection.poll_transmit(at(1_000 + n)).is_some());
     }
-    // 16 quick ones, granted when data begins, then one for two.
+    // 16 quick ACKs when data begins, then one for every two segments.
     assert_eq!(acks, 16 + 12);
     connection.handle_packet(at(2_000), &segment(40_101, sent, Flags::ACK, 1_000));
     assert!(connection.poll_transmit(at(2_000)).is_some());
@@ -408,14 +407,14 @@ fn a_smaller_path_mtu_cuts_new_segments_and_what_is_in_flight_leaves_again() {
     connection.write_length(536);
     let sent = only(&mut connection, at(30)).tcp().unwrap().seq();
     assert!(connection.is_in_flight(sent) && !connection.is_in_flight(sent.add(536)));
-    // Below the least that is believed: 552 bytes, 512 of them payload.
+    // Below the accepted minimum of 552 bytes, which has 512 bytes of payload.
     connection.on_path_mtu(at(31), 100);
     connection.write_length(600);
     let sizes: Vec<(usize, Option<u16>)> = core::iter::from_fn(|| connection.poll_transmit(at(31)))
         .map(|packet| (packet.payload().len(), packet.gso_size()))
         .collect();
     assert_eq!(sizes, [(536, Some(512)), (512, None), (88, None)]);
-    // The same again, as for each packet of a window, says nothing; and it was no congestion.
+    // A repeated message, as each packet of a window causes it, has no effect. It was no congestion.
     connection.on_path_mtu(at(32), 100);
     assert!(connection.poll_transmit(at(32)).is_none());
     assert_eq!(connection.status(at(32)).window.snd_cwnd, config.initial_cwnd);
@@ -425,7 +424,7 @@ fn a_smaller_path_mtu_cuts_new_segments_and_what_is_in_flight_leaves_again() {
 fn a_super_packet_is_acknowledged_as_the_segments_that_it_came_in() {
     let (mut connection, first) = open(Config::default());
     for n in 0..40 {
-        // Beyond the quick ACKs of the start.
+        // Uses up the quick ACKs of the start.
         connection.handle_packet(at(30 + n), &segment(101 + 2_000 * n as u32, first, Flags::ACK, 1_000));
         let mut rest = segment(1_101 + 2_000 * n as u32, first, Flags::ACK, 1_000);
         rest.set_gso_size(None);
@@ -436,13 +435,13 @@ fn a_super_packet_is_acknowledged_as_the_segments_that_it_came_in() {
     whole.set_gso_size(Some(1_000));
     connection.handle_packet(at(80), &whole);
     assert_eq!(only(&mut connection, at(80)).tcp().unwrap().ack(), Seq(83_101));
-    // Had it counted as one segment, this would wait for another.
+    // If it counted as one segment, this ACK would wait for another.
     connection.handle_packet(at(81), &segment(83_101, first, Flags::ACK, 1_000));
     connection.handle_packet(at(81), &segment(84_101, first, Flags::ACK, 1_000));
     assert_eq!(only(&mut connection, at(81)).tcp().unwrap().ack(), Seq(85_101));
 }
 
-/// RFC 7661: a window that is not used does not grow, whatever holds the sender back.
+/// RFC 7661: an unused window does not grow, whatever limits the sender.
 #[test]
 fn what_an_allowance_leaves_unused_of_cwnd_does_not_grow() {
     let (mut connection, mut sent) = open(Config { congestion: CongestionName::Reno, ..Config::default() });
@@ -462,7 +461,8 @@ fn what_an_allowance_leaves_unused_of_cwnd_does_not_grow() {
     assert!(cwnd[2] >= 30 && cwnd[59] <= cwnd[2] + 4, "{cwnd:?}");
 }
 
-/// A repair waited for its allowance when the peer acknowledged all and closed: there is nothing to wait for any more.
+/// A retransmission waits for its allowance when the peer acknowledges all data and closes. Then the connection waits
+/// no more.
 #[test]
 fn who_is_over_waits_for_no_allowance() {
     let (mut connection, sent) = open(Config { frto: false, nagle: false, ..Config::default() });
@@ -487,7 +487,7 @@ fn who_is_over_waits_for_no_allowance() {
     assert_eq!((connection.state(), connection.is_held()), (State::TimeWait, false));
 }
 
-/// The third of three timeouts in a row is followed by a longer one, if two of them are not to make it so.
+/// With two linear timeouts, the timeout doubles only after the third in a row.
 #[test]
 fn the_first_timeouts_in_a_row_are_alike_where_asked_for() {
     let config = Config { linear_timeouts: 2, frto: false, nagle: false, ..Config::default() };

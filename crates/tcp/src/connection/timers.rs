@@ -5,7 +5,7 @@ use paceline_wire::Instant;
 use super::{CloseReason, Connection, State};
 
 impl Connection {
-    /// Does what is due at `now`. Early or repeated calls do nothing.
+    /// Handles the timers that have expired at `now`. Early or repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.state {
             State::Closed => return,
@@ -28,8 +28,8 @@ impl Connection {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) or [`poll_transmit`](Self::poll_transmit) has something to do next;
-    /// `None` when only a packet or the application can change that.
+    /// Time at which [`handle_timeout`](Self::handle_timeout) or [`poll_transmit`](Self::poll_transmit) has something
+    /// to do next. `None` if only a packet or the application can change that.
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Closed => None,
@@ -47,8 +47,8 @@ impl Connection {
         }
     }
 
-    /// Whoever polls stops before there is nothing left, because the device below has no room (Linux tcp_small_queue_check). What left is
-    /// what the window was used for.
+    /// The caller stops polling before nothing is left, because the device below has no room (Linux
+    /// tcp_small_queue_check). Only what has left counts as use of the window.
     pub fn pause(&mut self, now: Instant) {
         let supply = self.supply(false);
         self.sender.pause(now, supply);
@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// When the idle peer is asked (RFC 9293, Section 3.8.4; Linux tcp_keepalive_timer).
+    /// Returns when to probe an idle peer (RFC 9293, Section 3.8.4; Linux tcp_keepalive_timer).
     fn keep_alive_at(&self) -> Option<Instant> {
         let config = self.config.keep_alive?;
         if !self.sender.board.is_empty() {
@@ -88,7 +88,7 @@ impl Connection {
 
 #[inline]
 fn earliest<const N: usize>(times: [Option<Instant>; N]) -> Option<Instant> {
-    // Without branches: which of them comes first changes with every packet.
+    // Without branches: the earliest timer changes with every packet, so a branch would be mispredicted.
     const NEVER: Instant = Instant::from_nanos(u64::MAX);
     let first = times.into_iter().fold(NEVER, |first, time| first.min(time.unwrap_or(NEVER)));
     (first != NEVER).then_some(first)

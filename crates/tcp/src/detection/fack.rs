@@ -4,12 +4,13 @@ use super::rfc6675::lost_below;
 use super::{DetectionName, LossDetection, LossOutcome, LossSample, mark_below};
 use crate::scoreboard::{Mark, Scoreboard};
 
-/// Everything more than `reordering` segments behind the most forward one is lost; a retransmission is lost when data that
-/// was sent after it as new has arrived. Once reordering was seen, it counts arrived segments instead, as Linux does.
+/// A segment is lost if it is more than `reordering` segments behind the most forward one. A retransmission is lost
+/// when new data that was sent after it has arrived. Once reordering was seen, arrived segments above are counted
+/// instead, as in Linux.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Fack {
     judged: u64,
-    /// No retransmission in flight is lost while nothing above this was reported (Linux lost_retrans_low).
+    /// No retransmission in flight is lost until SACK reports data above this (Linux lost_retrans_low).
     lost_retrans_low: u64,
 }
 
@@ -89,7 +90,7 @@ mod tests {
         board.sack(1_400, 1_500, |_| {});
         let sample = LossSample { sacked_news: true, reordering: 3, ..sample_at(20) };
         assert!(Fack::default().on_ack(&mut board, &sample).marked);
-        // Four behind it: of five segments, two are more than three behind the end.
+        // Four segments are behind it. Of the five, two are more than three behind the end.
         assert_eq!(board.lost_out(), 2);
     }
 

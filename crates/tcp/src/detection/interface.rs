@@ -1,4 +1,4 @@
-//! The interface of loss detections: what one is told, what it answers, and how it marks what is lost.
+//! The interface of loss detections: what a detection is told, what it answers, and how it marks segments.
 
 use core::fmt::Debug;
 
@@ -11,7 +11,7 @@ use crate::scoreboard::{Mark, Scoreboard, Segment};
 named! {
     /// A loss detection by name.
     DetectionName {
-        /// Three segments above it have arrived (RFC 6675).
+        /// A segment is lost when three segments above it have arrived (RFC 6675).
         Rfc6675 = "rfc6675",
         /// By the most forward segment, as Linux 3.10.
         Fack = "fack",
@@ -26,7 +26,7 @@ named! {
         NclAdaptive = "ncl-adaptive",
         /// A round trip after the first duplicate ACK (Bhandarkar and Reddy 2004; RFC 4653 is its successor).
         TcpDcr = "tcp-dcr",
-        /// RFC 6675, unanswered while packets come out of order (Wang and Zhang 2002).
+        /// RFC 6675, without congestion response while packets come out of order (Wang and Zhang 2002).
         TcpDoor = "tcp-door",
         /// By a timer for each packet (Bohacek et al. 2006).
         TcpPr = "tcp-pr",
@@ -37,10 +37,10 @@ named! {
 
 /// Marks segments as lost. It never sends, and never touches cwnd.
 pub trait LossDetection: Debug + Send {
-    /// Which one it is.
+    /// Name of the algorithm.
     fn name(&self) -> DetectionName;
 
-    /// An ACK that may tell of a loss, after it was entered on the board.
+    /// Takes an ACK that may indicate a loss. The scoreboard has it already.
     fn on_ack(&mut self, board: &mut Scoreboard, sample: &LossSample) -> LossOutcome;
 
     /// The time given by [`LossOutcome::timer`] has come.
@@ -48,95 +48,96 @@ pub trait LossDetection: Debug + Send {
         LossOutcome::default()
     }
 
-    /// Every ACK that acknowledges something, before [`on_ack`](Self::on_ack).
+    /// Takes every ACK that acknowledges something, before [`on_ack`](Self::on_ack).
     fn on_measurement(&mut self, _sample: &LossSample) {}
 
-    /// Whether the retransmission timeout takes this segment, not the first, for lost.
+    /// True if a retransmission timeout marks this segment as lost. The first segment is always marked.
     fn expires(&self, _segment: &Segment, _sample: &LossSample) -> bool {
         true
     }
 
-    /// The retransmission timeout has come. False when the window is not to be lowered for it.
+    /// The retransmission timer has expired. Returns false if the window must not be reduced for it.
     fn answers_timeout(&mut self, _now: Instant) -> bool {
         true
     }
 
-    /// The retransmission timeout is never shorter.
+    /// The least retransmission timeout.
     fn least_rto(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// A recovery was not called for (undo), or ended as it should.
+    /// A recovery has ended, either undone as spurious or completed.
     fn on_recovery_end(&mut self, _undone: bool) {}
 
-    /// Whether it decides the response to congestion itself: a loss alone changes neither window nor state then,
-    /// [`LossOutcome::response`] does. Such a detection is told of every segment, and has a timer of its own beside the
-    /// retransmission timeout.
+    /// True if the detection decides the congestion response. Then a loss alone changes neither window nor state, but
+    /// [`LossOutcome::response`] does. Such a detection is told of every segment. It has a timer besides the
+    /// retransmission timer.
     fn owns_response(&self) -> bool {
         false
     }
 
-    /// A segment was sent. Only where [`owns_response`](Self::owns_response).
+    /// A segment was sent. Called only if it [owns the response](Self::owns_response).
     fn on_sent(&mut self, _sent: &Sent) {}
 
-    /// A segment was acknowledged, cumulatively or by SACK; as it was before that. Only where it owns its response.
+    /// A segment was acknowledged, cumulatively or by SACK. `segment` shows it before that. Called only if it owns the
+    /// response.
     fn on_delivered(&mut self, _now: Instant, _segment: &Segment) {}
 
-    /// The retransmission timeout has come, before anything is sent again. Only where it owns its response.
+    /// The retransmission timer has expired, and nothing was retransmitted yet. Called only if it owns the response.
     fn on_retransmission_timeout(&mut self) {}
 
-    /// When [`on_timeout`](Self::on_timeout) is wanted. Only where it owns its response.
+    /// When to call [`on_timeout`](Self::on_timeout). Asked only if it owns the response.
     fn next_timeout(&self) -> Option<Instant> {
         None
     }
 
-    /// Whether a lost segment is sent again whatever the window says: it takes the place of the lost one.
+    /// True if a lost segment is retransmitted whatever the window says, because it replaces the lost one.
     fn retransmits_at_once(&self) -> bool {
         false
     }
 
-    /// Whether what is not yet known to be lost is sent again when nothing else may go (RFC 6675, Section 4, NextSeg rules (3)
-    /// and (4)).
+    /// True if segments not known to be lost are retransmitted when nothing else may be sent (RFC 6675, Section 4,
+    /// NextSeg rules (3) and (4)).
     fn retransmits_early(&self) -> bool {
         false
     }
 
-    /// Whether the tail is probed before the timeout (RFC 8985, Section 7).
+    /// True if the tail is probed before the timeout (RFC 8985, Section 7).
     fn probes_tail(&self) -> bool {
         false
     }
 }
 
-/// What one ACK says of losses.
+/// The content of one ACK that concerns losses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossSample {
     /// When it arrived.
     pub now: Instant,
     /// The state of the sender.
     pub state: CaState,
-    /// The segment delivered that was sent last.
+    /// The delivered segment that was sent last.
     pub newest: Option<Newest>,
-    /// It neither acknowledged nor brought data, nor changed the window.
+    /// True if it neither acknowledged nor carried data, nor changed the window.
     pub duplicate: bool,
-    /// It brought news by SACK.
+    /// True if it brought news by SACK.
     pub sacked_news: bool,
     /// Smoothed RTT.
     pub srtt: Duration,
     /// The shortest RTT.
     pub min_rtt: Duration,
-    /// By how much a timer comes later, so that what it waits for is over (Linux TCP_TIMEOUT_MIN).
+    /// Added to a timer, so that what it waits for is over (Linux TCP_TIMEOUT_MIN).
     pub timeout_min: Duration,
-    /// How many segments may be overtaken without one being lost; three until reordering was seen.
+    /// Number of segments that may overtake one that is not lost; three until reordering was seen.
     pub reordering: u32,
-    /// Reordering was seen.
+    /// True if reordering was seen.
     pub reordering_seen: bool,
-    /// By how many segments one that arrived had been overtaken; 0 where none was.
+    /// Number of segments that had overtaken one that arrived; 0 without reordering.
     pub reordered_by: u32,
-    /// A D-SACK that speaks of reordering came with it.
+    /// True if it carried a D-SACK that indicates reordering.
     pub dsack: bool,
-    /// What had been delivered when the newest delivered segment was sent.
+    /// Number of packets delivered when the newest delivered segment was sent.
     pub prior_delivered: Option<u64>,
-    /// Packets delivered in all.
+    /// Total number of packets delivered.
     pub delivered: u64,
     /// The congestion window, in packets.
     pub cwnd: u32,
@@ -145,13 +146,13 @@ pub struct LossSample {
 /// A segment that is being sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// When.
+    /// Departure time.
     pub now: Instant,
     /// Its running number.
     pub number: u32,
-    /// The position after its last.
+    /// The position after its last byte.
     pub end: u64,
-    /// It was sent before.
+    /// True if it was sent before.
     pub retransmission: bool,
     /// The congestion window, in packets.
     pub cwnd: u32,
@@ -162,48 +163,48 @@ pub struct Sent {
 pub struct Newest {
     /// When it was sent.
     pub sent_at: Instant,
-    /// The position after its last.
+    /// The position after its last byte.
     pub end: u64,
     /// Its round-trip time.
     pub rtt: Duration,
 }
 
-/// What became of it.
+/// The result of a detection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossOutcome {
-    /// Segments were newly marked.
+    /// True if segments were newly marked as lost.
     pub marked: bool,
-    /// One of them had been sent again before.
+    /// True if one of them had been retransmitted before.
     pub lost_retransmission: bool,
-    /// When more will be known, if nothing arrives.
+    /// When to check again if no ACK arrives.
     pub timer: Option<Instant>,
-    /// What becomes of the window; only where the detection owns its response.
+    /// The congestion response; only if the detection owns it.
     pub response: CongestionResponse,
 }
 
 /// The response to congestion (RFC 5681) that a detection asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CongestionResponse {
-    /// Not at all, or not yet.
+    /// No response, or none yet.
     #[default]
     None,
-    /// The window is what the congestion control makes of it after a loss, at once, and may grow again.
+    /// Set the window at once to the congestion control's value after a loss. It may grow again.
     Reduce,
-    /// As if the window were still so many packets, which it was when the lost packet left (TCP-PR).
+    /// As `Reduce`, from a window of this many packets: the window when the lost packet left (TCP-PR).
     ReduceFrom(u32),
     /// One packet, and slow start (TCP-PR, extreme losses).
     Restart,
-    /// By a fast recovery.
+    /// Enter fast recovery.
     FastRecovery,
-    /// The last response is taken back.
+    /// Undo the last response.
     Undo,
 }
 
 /// DupThresh (RFC 6675, Section 2).
 pub const DUP_THRESH: u32 = 3;
 
-/// Marks every segment from that at `from` up to `position` that did not arrive. Returns where it ended: a position, because running
-/// numbers wrap, and there may be no loss to judge for longer than that takes.
+/// Marks each segment from position `from` up to `position` that did not arrive. Returns the position where it ended.
+/// Segment numbers would not do, because they may wrap before the next loss.
 pub(crate) fn mark_below(board: &mut Scoreboard, from: u64, position: u64, outcome: &mut LossOutcome) -> u64 {
     let (mut number, end) = (board.number_at(from), board.numbers().1);
     while number != end {

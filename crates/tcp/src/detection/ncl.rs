@@ -10,49 +10,51 @@ use super::tracked::Tracked;
 use super::{CongestionResponse, DetectionName, LossDetection, LossOutcome, LossSample, Sent};
 use crate::scoreboard::{Scoreboard, Segment};
 
-/// A packet not acknowledged within tau_RD of its transmission is sent again; one not acknowledged within tau_CD of that is
-/// a sign of congestion. Names as in the paper's pseudocode.
+/// A packet not acknowledged within tau_RD of its transmission is retransmitted. If it is not acknowledged within
+/// tau_CD after that, this is a sign of congestion. Names are as in the paper's pseudocode.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Ncl {
     name: DetectionName,
     config: NclConfig,
     packets: Tracked<Packet>,
-    /// rdPkts: numbers, and when their RD timers were started. What is no longer so is passed over.
+    /// rdPkts: numbers, and the start of their RD timers. Outdated entries are skipped.
     rd_pkts: VecDeque<(u32, Instant)>,
     /// cdPkts, likewise.
     cd_pkts: VecDeque<(u32, Instant)>,
-    /// ePkts: all before this number. Only members of rdPkts and cdPkts are asked for it, and these are added all at once.
+    /// ePkts: all packets before this number. A number suffices: only members of rdPkts and cdPkts are looked up, and
+    /// they are added all at once.
     e_pkts_end: Option<u32>,
     rtt_rcd: RttRecord,
-    /// In its place, for `ncl-adaptive`.
+    /// Replaces `rtt_rcd` in `ncl-adaptive`.
     sts: Option<Sts>,
 }
 
-/// What can be set.
+/// Parameters of TCP-NCL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NclConfig {
-    /// MRRL: how many RTTs are remembered.
+    /// MRRL: the number of RTTs that are remembered.
     pub mrrl: u32,
-    /// Beta in percent: the part of tau_CD after a retransmission in which an ACK is the original's.
+    /// Beta in percent. An ACK within this part of tau_CD after a retransmission is for the original.
     pub beta_percent: u32,
-    /// How long tau_CD is.
+    /// The length of tau_CD.
     pub tau_cd: TauCd,
 }
 
-/// How long the congestion response decision timer runs.
+/// The length of the congestion response decision timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum TauCd {
     /// The shortest RTT of the record, as the paper has it.
     #[default]
     Shortest,
-    /// So long, whatever the RTT: to find out what would have been best.
+    /// This time, whatever the RTT. For experiments that find the best one.
     Fixed(Duration),
-    /// Case I of Eq. (23), 0: to find out what of it fails.
+    /// 0, Case I of Eq. (23). For experiments that find which part of it fails.
     AtOnce {
-        /// Beta is of the shortest RTT, so that RTTs beyond tau_RD are still learnt, and not of tau_CD, of which it leaves nothing.
+        /// Beta applies to the shortest RTT, so that RTTs beyond tau_RD are still learnt. Of a tau_CD of 0, beta leaves
+        /// nothing.
         learns: bool,
     },
-    /// As `ncl-adaptive` has it, but at least the shortest RTT: to find out whether its 0 is of use.
+    /// As in `ncl-adaptive`, but at least the shortest RTT. For experiments that show whether a tau_CD of 0 is useful.
     AtLeastShortest,
 }
 
@@ -63,24 +65,24 @@ impl Default for NclConfig {
     }
 }
 
-/// What is known of a packet that has not been acknowledged.
+/// State of a packet that has not been acknowledged.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Packet {
     /// txTime.
     tx_time: Instant,
     /// rtxTime.
     rtx_time: Instant,
-    /// Since when it is in rdPkts.
+    /// When it entered rdPkts.
     rd: Option<Instant>,
-    /// Since when it is in cdPkts.
+    /// When it entered cdPkts.
     cd: Option<Instant>,
-    /// Its RD timer has expired, and it is about to be sent again.
+    /// Its RD timer has expired, and it is about to be retransmitted.
     expired: bool,
-    /// What kind of loss it was taken for, where kinds are told apart.
+    /// The kind of its loss, if kinds are told apart.
     loss: Option<Loss>,
     /// Its retransmission has had an RD timer, too.
     second: bool,
-    /// It was sent again after a timeout: no ACK tells which transmission it is for (Karn).
+    /// It was retransmitted after a timeout. No ACK shows which transmission it is for (Karn).
     ambiguous: bool,
 }
 
@@ -99,7 +101,7 @@ impl Ncl {
         }
     }
 
-    /// tauRD; without a sample there is none, and only the timeout repairs.
+    /// tauRD; `None` without a sample. Then only the timeout repairs losses.
     fn tau_rd(&self) -> Option<Duration> {
         self.sts.as_ref().map_or(self.rtt_rcd.max(), |sts| sts.rtts.max())
     }
@@ -118,13 +120,14 @@ impl Ncl {
         self.sts.as_ref().map_or(self.rtt_rcd.min(), |sts| sts.rtts.min())
     }
 
-    /// What beta is of: tauCD, and where that is not the shortest RTT, still that, which no answer to a retransmission undercuts.
+    /// The time to which beta applies: tauCD, or the shortest RTT if tauCD may be shorter. No ACK of a retransmission
+    /// comes earlier.
     fn least_answer(&self) -> Option<Duration> {
         if self.learns_late() { self.shortest() } else { self.tau_cd() }
     }
 
-    /// Where tau_CD may be shorter than any RTT, what has left cdPkts tells one, too; without it, a tau_RD that has become too short
-    /// would never grow again.
+    /// True if packets that have left cdPkts give RTTs, too, because tau_CD may be shorter than any RTT. Without these
+    /// RTTs a tau_RD that is too short would never grow again.
     fn learns_late(&self) -> bool {
         match self.config.tau_cd {
             TauCd::AtOnce { learns } => learns,
@@ -132,7 +135,7 @@ impl Ncl {
         }
     }
 
-    /// The NRU process: whether this ACK is surely the original's, and so tells an RTT.
+    /// The NRU process: takes the RTT if this ACK is certainly for the original.
     fn nru(&mut self, now: Instant, packet: &Packet) {
         let retransmitted = packet.cd.is_some() || (self.learns_late() && packet.rtx_time != Instant::ZERO);
         let in_cd_pkts = retransmitted
@@ -195,7 +198,7 @@ impl Ncl {
         outcome
     }
 
-    /// Takes away what is at the front and no longer so, so that a timer is not set for nothing.
+    /// Removes outdated entries at the front, so that no timer is set for them.
     fn tidy(&mut self) {
         let Ncl { packets, rd_pkts, cd_pkts, .. } = self;
         while rd_pkts.front().is_some_and(|&(n, since)| packets.get(n).is_none_or(|p| p.rd != Some(since))) {
@@ -217,15 +220,15 @@ impl Ncl {
             packet.cd = Some(sent.now);
             self.cd_pkts.push_back((sent.number, sent.now));
             if second_rd && !packet.second {
-                // Not in the paper: a retransmission that is lost is found as its original was. Our choice: once, because
-                // these timers know no backoff, and what is lost three times may meet an outage.
+                // Not in the paper: a lost retransmission is found as its original was. Our choice: only once, because
+                // these timers have no backoff. A packet that is lost three times may meet an outage.
                 packet.second = true;
                 packet.rd = Some(sent.now);
                 self.rd_pkts.push_back((sent.number, sent.now));
             }
         } else if packet.rd.is_none() && packet.cd.is_none() {
-            // After a timeout, which has cleared the lists. Our choice: it counts as sent for the first time, because nothing
-            // but a further timeout would repair it otherwise.
+            // A timeout has cleared the lists. Our choice: the packet counts as sent for the first time. Otherwise only
+            // a further timeout would repair it.
             *packet = Packet { rd: Some(sent.now), tx_time: sent.now, ambiguous: true, ..*packet };
             self.rd_pkts.push_back((sent.number, sent.now));
         }
@@ -279,7 +282,7 @@ impl LossDetection for Ncl {
         self.expire(board, sample)
     }
 
-    /// All three lists are cleared.
+    /// Clears all three lists.
     fn on_retransmission_timeout(&mut self) {
         self.rd_pkts.clear();
         self.cd_pkts.clear();
@@ -292,7 +295,7 @@ impl LossDetection for Ncl {
     fn next_timeout(&self) -> Option<Instant> {
         let rd = self.rd_pkts.front().zip(self.tau_rd()).map(|(&(_, since), tau)| since + tau);
         let cd = self.cd_pkts.front().zip(self.tau_cd()).map(|(&(_, since), tau)| since + tau);
-        // "More than": at the very end of the time it has not expired.
+        // "More than": when exactly its time has passed, a timer has not expired.
         rd.into_iter().chain(cd).min().map(|at| at + Duration::from_nanos(1))
     }
 }

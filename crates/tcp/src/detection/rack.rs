@@ -14,7 +14,7 @@ pub struct Rack {
     reo_wnd_steps: u64,
     reo_wnd_persist: u32,
     dsack_seen: bool,
-    /// What had been delivered when the window was last widened.
+    /// Number of packets delivered when the window was last widened.
     last_delivered: u64,
 }
 
@@ -111,7 +111,7 @@ impl LossDetection for Rack {
         self.detect(board, sample)
     }
 
-    /// At a timeout: what was sent recently may still arrive.
+    /// At a timeout, segments sent recently may still arrive.
     fn expires(&self, segment: &Segment, sample: &LossSample) -> bool {
         let rtt = self.newest.map_or(Duration::ZERO, |newest| newest.rtt);
         segment.sent_at + rtt <= sample.now
@@ -132,7 +132,7 @@ impl LossDetection for Rack {
     }
 }
 
-/// When a segment was sent, for tests of other detections.
+/// Tests, and helpers for tests of other detections.
 #[cfg(test)]
 pub(super) mod tests {
     use paceline_wire::Instant;
@@ -150,7 +150,7 @@ pub(super) mod tests {
         board_from(0, segments)
     }
 
-    /// The same, the first with this running number.
+    /// The same, with this number for the first segment.
     pub(in super::super) fn board_from(first: u32, segments: u64) -> Scoreboard {
         let mut board = Scoreboard::new(1_000, 100).numbered_from(first);
         for n in 0..segments {

@@ -25,7 +25,7 @@ impl LossDetection for Rfc6675 {
         // A duplicate acknowledgment is one that brings news by SACK (RFC 6675, Section 2).
         self.dup_acks += u32::from(sample.sacked_news || sample.duplicate);
         self.judged = mark_below(board, self.judged, lost_below(board, DUP_THRESH), &mut outcome);
-        // Section 5, step (1): DupThresh duplicate ACKs tell even where segments are small.
+        // Section 5, step (1): DupThresh duplicate ACKs indicate a loss even if segments are small.
         if self.dup_acks >= DUP_THRESH && board.lost_out() == 0 && !board.is_empty() {
             let first = board.numbers().0;
             outcome.marked |=
@@ -41,14 +41,14 @@ impl LossDetection for Rfc6675 {
 
     fn on_recovery_end(&mut self, undone: bool) {
         if undone {
-            // Marks were taken back: judge again from the start.
+            // Marks were undone: judge again from the start.
             self.judged = 0;
             self.dup_acks = 0;
         }
     }
 }
 
-/// IsLost() of RFC 6675, Section 4: everything below this position has `threshold` segments above it that arrived.
+/// IsLost() of RFC 6675, Section 4: segments below this position have `threshold` arrived segments above them.
 pub(super) fn lost_below(board: &Scoreboard, threshold: u32) -> u64 {
     let mut left = threshold;
     for (start, end) in board.sacked_ranges().iter().rev() {

@@ -5,13 +5,13 @@ use super::{DUP_THRESH, DetectionName, LossDetection, LossOutcome, LossSample, m
 use crate::congestion::CaState;
 use crate::scoreboard::Scoreboard;
 
-/// RFC 6675 with a threshold of duplicate ACKs that lets through the larger part of the reordering seen: the FA ratio. That
-/// falls when waiting has cost a timeout, and rises when a fast retransmission was not called for. What such a one cost is
-/// given back by the sender (D-SACK, RFC 3708; Eifel).
+/// RFC 6675 with a variable threshold of duplicate ACKs. A share of the reordering seen, the FA ratio, stays below it.
+/// The ratio falls when waiting has cost a timeout. It rises after a spurious fast retransmission, whose effects the
+/// sender undoes (D-SACK, RFC 3708; Eifel).
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct RrTcp {
     judged: u64,
-    /// How often a segment was overtaken by so many, of the last so many times that it happened.
+    /// Histogram of recent reordering: the number of segments that were overtaken by this many others.
     #[serde(with = "crate::snapshot::array")]
     lengths: [u16; LENGTHS_MAX],
     seen: u32,
@@ -20,18 +20,19 @@ pub struct RrTcp {
     dup_thresh: u32,
 }
 
-/// Lengths of reordering that are told apart. Our choice: beyond it a window of the links here is exhausted anyway.
+/// Number of lengths of reordering that are told apart. Our choice: a longer one exceeds a window of the links here
+/// anyway.
 const LENGTHS_MAX: usize = 256;
-/// Where all counts are halved, so that old ones fade. The paper keeps a scoreboard of recent ones; our choice of a length, with a
-/// histogram in place of the list, because it needs no memory per sample.
+/// At this total all counts are halved, so that old ones fade. The paper keeps a scoreboard of recent ones. Our choice:
+/// this length, and a histogram in place of the list, because it needs no memory per sample.
 const SEEN_MAX: u32 = 1_000;
-/// Where the FA ratio begins, and where it stays. Our choice, after the paper's range of percentiles.
+/// Start and range of the FA ratio. Our choice, after the paper's range of percentiles.
 const FA_START: i32 = 900;
 const FA_RANGE: core::ops::RangeInclusive<i32> = 100..=999;
-/// S: the step of the FA ratio, 0.01, upwards.
+/// S: the upward step of the FA ratio, 0.01.
 const FA_STEP: i32 = 10;
-/// A timeout costs a window and more, a false fast retransmission that is undone half a window for a round trip. The paper
-/// weighs the two by what each costs in packets; our choice of four, for windows of some ten packets.
+/// A timeout costs a window and more. A spurious fast retransmission that is undone costs half a window for a round
+/// trip. The paper weighs the two by their cost in packets. Our choice: four, for windows of some ten packets.
 const FA_STEP_TIMEOUT: i32 = 4 * FA_STEP;
 
 impl Default for RrTcp {
@@ -57,7 +58,7 @@ impl RrTcp {
         self.set_threshold();
     }
 
-    /// One more than the length that so large a share of the reordering does not exceed.
+    /// The threshold is one more than the length that this share of the reordering does not exceed.
     fn set_threshold(&mut self) {
         let wanted = u64::from(self.seen) * self.fa_per_mille.unsigned_abs() as u64;
         let mut below = 0;
@@ -87,7 +88,7 @@ impl LossDetection for RrTcp {
 
     fn on_ack(&mut self, board: &mut Scoreboard, sample: &LossSample) -> LossOutcome {
         let mut outcome = LossOutcome::default();
-        // Extended limited transmit keeps the ACKs coming for one more window, not longer: more duplicates than that never come.
+        // Extended limited transmit keeps ACKs coming for one more window. More duplicate ACKs than that never come.
         let threshold = self.dup_thresh.min(sample.cwnd.saturating_sub(1)).max(DUP_THRESH);
         let threshold = if sample.state == CaState::Recovery { DUP_THRESH } else { threshold };
         self.judged = mark_below(board, self.judged, lost_below(board, threshold), &mut outcome);
@@ -134,7 +135,7 @@ mod tests {
         let mut board = board(20);
         board.sack(1_100, 2_000, |_| {});
         let sample = LossSample { cwnd: 20, sacked_news: true, ..sample_at(60) };
-        // Nine of eleven would be enough, twenty are asked for, as far as a window has them.
+        // Nine segments above the first have arrived. The threshold is 21, but at most the window less one.
         assert_eq!((rr.dup_thresh, rr.on_ack(&mut board, &sample).marked), (21, false));
         assert!(rr.on_ack(&mut board, &LossSample { cwnd: 10, ..sample }).marked);
     }

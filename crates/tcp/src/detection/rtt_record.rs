@@ -1,16 +1,16 @@
-//! The last so many RTTs, with the longest and the shortest of them: rttRcd of TCP-NCL, Section IV-A.
+//! The last MRRL RTTs, with the longest and the shortest of them: rttRcd of TCP-NCL, Section IV-A.
 
 use alloc::collections::VecDeque;
 
 use paceline_wire::Duration;
 
-/// At most MRRL samples. Each is looked at a constant number of times on average, and nothing is allocated once it is full.
+/// At most MRRL samples. A sample costs constant time on average. A full record allocates nothing.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct RttRecord {
     mrrl: u64,
     /// Samples so far.
     count: u64,
-    /// Samples that no later one exceeds, and those that none undercuts, with their numbers.
+    /// Samples that no later one exceeds, and samples that no later one undercuts, with their numbers.
     longest: VecDeque<(u64, Duration)>,
     shortest: VecDeque<(u64, Duration)>,
 }
@@ -25,7 +25,7 @@ impl RttRecord {
         }
     }
 
-    /// Takes a sample; the oldest one goes when there are MRRL already.
+    /// Takes a sample. If there are MRRL already, the oldest one is dropped.
     pub(super) fn add(&mut self, rtt: Duration) {
         let (count, oldest) = (self.count, (self.count + 1).saturating_sub(self.mrrl));
         let put = |queue: &mut VecDeque<(u64, Duration)>, outdone: &dyn Fn(Duration) -> bool| {

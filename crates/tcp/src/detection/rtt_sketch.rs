@@ -1,13 +1,14 @@
-//! A distribution of RTTs in constant memory that forgets.
+//! A distribution of recent RTTs in constant memory.
 //!
-//! Own code, because sketches of the registry (DDSketch, t-digest, HDR histograms) need std or floating point, and none forgets.
+//! Own code, because sketches of the registry (DDSketch, t-digest, HDR histograms) need std or floating point, and none
+//! forgets.
 
 use paceline_wire::Duration;
 
-/// Counts by logarithm: eight to the octave, so that a value is known to an eighth.
+/// Counts in logarithmic bins, eight per octave, so that a value is exact to an eighth.
 ///
-/// In two halves, the older of which is forgotten at once: at least the last so many samples are known, and at most twice as many. Counts
-/// that were halved instead would forget the longest RTT, which is rare, first.
+/// There are two halves. The older one is dropped as a whole. So at least the last `memory` samples are known, and at
+/// most twice as many. If counts were halved instead, the longest RTT, which is rare, would be forgotten first.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct RttSketch {
     #[serde(with = "crate::snapshot::array")]
@@ -37,7 +38,8 @@ impl RttSketch {
         self.total += 1;
     }
 
-    /// What this share of the samples, in thousandths, does not exceed; the upper edge of its bin. `None` without samples.
+    /// The RTT that `per_mille` thousandths of the samples do not exceed: the upper edge of its bin. `None` without
+    /// samples.
     pub(super) fn quantile(&self, per_mille: u64) -> Option<Duration> {
         let all = u64::from(self.total) + u64::from(self.older_total);
         let wanted = (all * per_mille).div_ceil(1_000).max(1);
@@ -49,12 +51,12 @@ impl RttSketch {
         Some(edge(bin + 1))
     }
 
-    /// No longer than the shortest of the samples that are not forgotten.
+    /// The lower edge of the bin of the shortest sample.
     pub(super) fn min(&self) -> Option<Duration> {
         (0..BINS).find(|&bin| self.count(bin) > 0).map(edge)
     }
 
-    /// No shorter than the longest one.
+    /// The upper edge of the bin of the longest sample.
     pub(super) fn max(&self) -> Option<Duration> {
         (0..BINS).rfind(|&bin| self.count(bin) > 0).map(|bin| edge(bin + 1))
     }
@@ -71,7 +73,7 @@ fn bin(rtt: Duration) -> usize {
     ((octave * PER_OCTAVE + within) as usize).min(BINS - 1)
 }
 
-/// Where a bin begins.
+/// The lower edge of a bin.
 fn edge(bin: usize) -> Duration {
     let (octave, within) = (bin as u64 / PER_OCTAVE, bin as u64 % PER_OCTAVE);
     Duration::from_nanos((((PER_OCTAVE + within) * 1_000) << octave) / PER_OCTAVE)

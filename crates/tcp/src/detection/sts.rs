@@ -1,5 +1,5 @@
-//! tau_CD that follows the losses: the paper's model (Section III-B) with what a sender can know of it. Beyond the paper, which
-//! leaves it open (Section IV-B).
+//! A tau_CD that follows the losses: the paper's model (Section III-B) with values that a sender can know. The paper
+//! leaves this open (Section IV-B).
 
 use paceline_wire::Duration;
 
@@ -10,7 +10,7 @@ use super::rtt_sketch::RttSketch;
 pub(super) struct Sts {
     pub(super) rtts: RttSketch,
     latest: Duration,
-    /// Packets of late that were acknowledged in time, that were not, and of those, that had met a long queue.
+    /// Recent packets: acknowledged in time; lost; lost after a long queue.
     in_time: u32,
     lost: u32,
     congestive: u32,
@@ -18,18 +18,18 @@ pub(super) struct Sts {
     tau_cd: Option<Duration>,
 }
 
-/// What a loss is taken for.
+/// The assumed kind of a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) enum Loss {
     Congestive,
     Other,
 }
 
-/// Where the counts are halved. Our choice: enough losses to tell their kinds apart at 1 %.
+/// At this total the counts are halved. Our choice: enough losses to tell their kinds apart at 1 %.
 const MEMORY: u32 = 4_000;
 
-/// Our choice: fewer losses tell no share; until then tau_u holds. Slow start, in which every RTT exceeds those before, makes some
-/// that are none.
+/// Our choice: with fewer losses their shares are unknown, and tau_u applies. In slow start every RTT exceeds those
+/// before, so timers expire without a loss.
 const LOSSES_MIN: u32 = 10;
 
 impl Sts {
@@ -45,7 +45,7 @@ impl Sts {
         }
     }
 
-    /// A packet was acknowledged, and not sent again before; or it was, and turns out not to be the loss that it was taken for.
+    /// A packet was acknowledged without a retransmission. Or it was retransmitted, and turns out not to be lost.
     pub(super) fn on_rtt(&mut self, rtt: Duration, taken_for: Option<Loss>) {
         if let Some(loss) = taken_for {
             self.lost = self.lost.saturating_sub(1);
@@ -61,8 +61,8 @@ impl Sts {
         self.decide();
     }
 
-    /// An RD timer has expired. Our choice: the loss is congestive when the last RTT lay in the upper half of all, because a queue
-    /// that overflows is full and all others are mostly not (as loss differentiation by RTT does).
+    /// An RD timer has expired. Our choice: the loss is congestive if the last RTT is in the upper half of the range. A
+    /// queue that overflows is full, and other queues mostly are not. Loss differentiation by RTT does the same.
     pub(super) fn on_loss(&mut self, cwnd: u32) -> Loss {
         self.w_packets = cwnd;
         self.lost += 1;
@@ -76,7 +76,8 @@ impl Sts {
         self.tau_cd
     }
 
-    /// tau_u. Our choice, to go with the above: an answer faster than this has met no full queue, and so excludes congestion.
+    /// tau_u. Our choice, to go with the above: an ACK faster than this has met no full queue, and so excludes
+    /// congestion.
     fn middle(&self) -> Option<Duration> {
         Some((self.rtts.min()? + self.rtts.max()?) / 2)
     }
@@ -86,7 +87,7 @@ impl Sts {
         let (lost, congestive) = (u64::from(self.lost), u64::from(self.congestive));
         let all = u64::from(self.in_time) + lost;
         let other = lost.saturating_sub(congestive);
-        // EC_D against EC_A, both times P(PU) and `all` squared: p_c p_l C_T and p_w C_S.
+        // Compares EC_D with EC_A, both times P(PU) and `all` squared: p_c p_l C_T and p_w C_S.
         let delayed = u128::from(congestive * lost) * u128::from(c_t(self.w_packets));
         let answered = u128::from(other * all) * u128::from(c_s(self.w_packets));
         self.tau_cd = if self.lost < LOSSES_MIN || congestive == 0 {
@@ -94,7 +95,8 @@ impl Sts {
         } else if delayed >= answered {
             Some(Duration::ZERO)
         } else {
-            // F(tau_TH) = (1 - delayed / answered) / (1 - p_l); from one on there is none, and tau_u holds.
+            // F(tau_TH) = (1 - delayed / answered) / (1 - p_l). If that is one or more, there is no tau_TH, and tau_u
+            // applies.
             let left = 1_000 - (delayed * 1_000 / answered) as u64;
             let per_mille = left * all / u64::from(self.in_time).max(1);
             let threshold = if per_mille >= 1_000 { None } else { self.rtts.quantile(per_mille) };

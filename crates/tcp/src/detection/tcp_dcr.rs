@@ -8,18 +8,19 @@ use paceline_wire::Instant;
 use super::{DetectionName, LossDetection, LossOutcome, LossSample, mark_below};
 use crate::scoreboard::Scoreboard;
 
-/// A hole is lost when it is still there one round trip after the first duplicate ACK that told of it: enough for the link
-/// layer to repair it. Retransmission and congestion response wait together.
+/// A hole is lost if it still exists one round trip after the first duplicate ACK for it. In this time the link layer
+/// can repair it. Retransmission and congestion response wait together.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct TcpDcr {
     judged: u64,
-    /// When data up to a position was first overtaken: the highest position reported, and the time of the duplicate ACK.
+    /// The highest positions reported, with the time of the duplicate ACK. Data up to a position was first overtaken
+    /// then.
     overtaken: VecDeque<(u64, Instant)>,
 }
 
 impl TcpDcr {
-    /// Marks what was overtaken long enough ago. The delay is the RTT (Section 3, tau), of which the paper takes the smoothed
-    /// one.
+    /// Marks segments that were overtaken long enough ago. The delay is the RTT (Section 3, tau): the smoothed one, as
+    /// in the paper.
     fn detect(&mut self, board: &mut Scoreboard, sample: &LossSample) -> LossOutcome {
         let mut outcome = LossOutcome::default();
         let ripe = |since: Instant| since + sample.srtt <= sample.now;
@@ -75,12 +76,12 @@ mod tests {
         let (mut dcr, mut board) = (TcpDcr::default(), board(10));
         board.sack(1_100, 1_600, |_| {});
         let outcome = dcr.on_ack(&mut board, &sample_at(50));
-        // Five duplicates are no reason; SRTT is 40 ms.
+        // Five duplicates are not enough; SRTT is 40 ms.
         assert_eq!((outcome.marked, outcome.timer), (false, Some(sample_at(90).now)));
         board.sack(1_700, 1_800, |_| {});
         assert!(!dcr.on_ack(&mut board, &sample_at(60)).marked);
         let outcome = dcr.on_timeout(&mut board, &sample_at(90));
-        // The hole at 1,600 was told of 10 ms later.
+        // The hole at 1,600 was reported 10 ms later.
         assert_eq!((outcome.marked, board.lost_out(), outcome.timer), (true, 1, Some(sample_at(100).now)));
         assert!(dcr.on_timeout(&mut board, &sample_at(100)).marked);
         assert_eq!(board.lost_out(), 2);

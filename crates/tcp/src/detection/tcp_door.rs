@@ -7,20 +7,20 @@ use super::rfc6675::Rfc6675;
 use super::{CongestionResponse, DetectionName, LossDetection, LossOutcome, LossSample};
 use crate::scoreboard::{Scoreboard, Segment};
 
-/// Delivery out of order tells of a new route: for a while after it congestion is not answered, and an answer given shortly
-/// before is taken back. Losses are found as by RFC 6675.
+/// Delivery out of order indicates a new route. For a while after it there is no congestion response, and a response
+/// given shortly before is undone. Losses are found as by RFC 6675.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct TcpDoor {
     losses: Rfc6675,
     /// Until then congestion control is disabled (Section 4.1, T1).
     disabled_until: Option<Instant>,
-    /// When congestion was last answered (Section 4.2, "instant recovery", T2).
+    /// Time of the last congestion response (Section 4.2, "instant recovery", T2).
     answered_at: Option<Instant>,
     out_of_order: bool,
 }
 
-/// T1 and T2 in smoothed RTTs. Our choice, because the paper's experiments vary them: after two round trips what was sent on
-/// the old route has been acknowledged or was lost.
+/// T1 and T2 in smoothed RTTs. Our choice, because the paper's experiments vary them: after two round trips all data
+/// sent on the old route has been acknowledged or was lost.
 const T1_RTTS: u64 = 2;
 const T2_RTTS: u64 = 2;
 
@@ -41,8 +41,9 @@ impl LossDetection for TcpDoor {
 
     fn on_measurement(&mut self, sample: &LossSample) {
         if sample.reordered_by > 0 || sample.dsack {
-            // The paper's receiver marks ACKs of what came out of order, by numbers that every transmission has. SACK tells the same:
-            // something never sent again arrived below something that had. Where it was sent again before it came, D-SACK does.
+            // In the paper every transmission has a number, by which the receiver marks ACKs of data out of order. SACK
+            // shows the same if a segment without retransmission arrives below one that arrived earlier. If it was
+            // retransmitted before, D-SACK shows it.
             self.disabled_until = Some(sample.now + sample.srtt * T1_RTTS);
             self.out_of_order = true;
         }

@@ -9,17 +9,17 @@ use super::tracked::Tracked;
 use super::{CongestionResponse, DetectionName, LossDetection, LossOutcome, LossSample, Sent};
 use crate::scoreboard::{Scoreboard, Segment};
 
-/// A packet not acknowledged within mxrtt is lost; duplicate ACKs mean nothing. The window is halved once for all that was on
-/// its way. State as in the paper's Table I.
+/// A packet not acknowledged within mxrtt is lost. Duplicate ACKs do not count. The window is halved once for all
+/// packets in flight. State is as in the paper's Table I.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct TcpPr {
-    /// to-be-ack: when each was sent last, and cwnd then.
+    /// to-be-ack: the last departure of each packet, and cwnd then.
     to_be_ack: Tracked<(Instant, u32)>,
-    /// Its packets in order of sending; what was sent again or acknowledged since is passed over.
+    /// Packets of to-be-ack in order of departure. Entries that were retransmitted or acknowledged since are skipped.
     sent: VecDeque<(u32, Instant)>,
-    /// memorize: all before this number that were on their way when the window was last halved.
+    /// memorize: all packets before this number that were in flight when the window was last halved.
     memorize_end: Option<u32>,
-    /// Drops among these.
+    /// Number of drops among these.
     cburst: u32,
     ewrtt: Duration,
     /// mxrtt after an extreme loss, until something is acknowledged.
@@ -51,7 +51,7 @@ impl TcpPr {
         self.ewrtt = self.ewrtt.saturating_sub(Duration::from_nanos(forgotten)).max(rtt);
     }
 
-    /// Drops, from the packet sent first on.
+    /// Finds drops, in the order of departure.
     fn detect(&mut self, board: &mut Scoreboard, sample: &LossSample) -> LossOutcome {
         let mut outcome = LossOutcome::default();
         while let (Some(&(number, sent_at)), Some(mxrtt)) = (self.sent.front(), self.mxrtt()) {
@@ -70,7 +70,7 @@ impl TcpPr {
 
     fn on_drop(&mut self, number: u32, cwnd_then: u32, cwnd: u32, outcome: &mut LossOutcome) {
         if self.memorize_end.is_none_or(|end| (number.wrapping_sub(end) as i32) >= 0) {
-            // The first of a burst. The window is what it was when the packet left, halved.
+            // The first drop of a burst: halve the window that applied when the packet left.
             self.memorize_end = Some(self.to_be_ack.end());
             self.cburst = 0;
             outcome.response = CongestionResponse::ReduceFrom(cwnd_then);
@@ -78,7 +78,7 @@ impl TcpPr {
         }
         self.cburst += 1;
         if self.cburst > cwnd / 2 + 1 {
-            // Extreme losses: as a timeout would, with its backoff.
+            // Extreme losses: restart as after a timeout, with backoff.
             self.cburst = 0;
             let mxrtt = self.mxrtt().unwrap_or_default();
             let doubled = self.backoff.map_or(EXTREME_MXRTT, |backoff| backoff * 2);
@@ -109,7 +109,8 @@ impl LossDetection for TcpPr {
     }
 
     fn on_delivered(&mut self, now: Instant, segment: &Segment) {
-        // The time is that of the last transmission. One that is too short, of an original, changes nothing in a maximum.
+        // The RTT counts from the last transmission. If the ACK is for the original, it is too short, and does not
+        // change the maximum.
         let Some((_, (sent_at, _))) = self.to_be_ack.remove(segment.end) else { return };
         self.update_ewrtt(now.saturating_since(sent_at));
         self.backoff = None;
@@ -135,7 +136,8 @@ impl LossDetection for TcpPr {
         Some(*sent_at + self.mxrtt()? + Duration::from_nanos(1))
     }
 
-    /// TCP-PR has no timeout but mxrtt. The engine's stays behind it, for what is never sent again otherwise.
+    /// TCP-PR has no timeout but mxrtt. The sender's timeout is longer, and repairs what would never be retransmitted
+    /// otherwise.
     fn least_rto(&self) -> Duration {
         self.mxrtt().unwrap_or_default() * 2
     }
@@ -152,7 +154,7 @@ mod tests {
     }
 
     impl Flight {
-        /// With RTTs of 40 ms behind it.
+        /// A flight after RTTs of 40 ms.
         fn new(packets: u64, cwnd: u32) -> Flight {
             let pr = TcpPr { ewrtt: Duration::from_millis(40), ..TcpPr::default() };
             let mut flight = Flight { pr, board: Scoreboard::new(1_000, 100) };
@@ -181,7 +183,7 @@ mod tests {
             (outcome.marked, outcome.response, flight.board.lost_out()),
             (true, CongestionResponse::None, 3)
         );
-        // What is sent later is not memorized.
+        // Packets sent later are not memorized.
         flight.send(130, 8);
         assert_eq!(flight.expire(251).response, CongestionResponse::ReduceFrom(8));
     }

@@ -1,12 +1,13 @@
-//! What a detection keeps of each segment on its way.
+//! Values that a detection keeps for segments in flight.
 
 use alloc::collections::VecDeque;
 
-/// One value for each segment from the first that has not arrived on, in stream order, known by the scoreboard's numbers.
+/// One value for each segment, in stream order, from the first that has not arrived. Segments have the scoreboard's
+/// numbers.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Tracked<T> {
     base: u32,
-    /// The position after the segment's last; what is kept of it, `None` once it has arrived.
+    /// The position after the segment's last byte, and its value; `None` once it has arrived.
     entries: VecDeque<(u64, Option<T>)>,
 }
 
@@ -26,17 +27,17 @@ impl<T> Tracked<T> {
         self.entries.push_back((end, Some(value)));
     }
 
-    /// What is kept of a segment, unless it has arrived.
+    /// The value of a segment, unless it has arrived.
     pub(super) fn get(&self, number: u32) -> Option<&T> {
         self.entries.get(number.wrapping_sub(self.base) as usize)?.1.as_ref()
     }
 
-    /// What is kept of a segment, unless it has arrived.
+    /// The value of a segment, unless it has arrived.
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.entries.get_mut(number.wrapping_sub(self.base) as usize)?.1.as_mut()
     }
 
-    /// The segment that ends at this position has arrived.
+    /// Removes the segment that ends at this position, because it has arrived.
     pub(super) fn remove(&mut self, end: u64) -> Option<(u32, T)> {
         // Mostly the first one.
         let index = match self.entries.front() {
@@ -53,7 +54,7 @@ impl<T> Tracked<T> {
         Some((number, value?))
     }
 
-    /// Whatever has not arrived.
+    /// Values of all segments that have not arrived.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut().filter_map(|(_, value)| value.as_mut())
     }

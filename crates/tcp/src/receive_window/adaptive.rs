@@ -1,8 +1,9 @@
 //! A lambda that follows the variation of the link (left open by DRWA, Section 4.3).
 //!
-//! A queue is there so that the link never runs dry in its faster moments; what never empties is delay for nothing. A receiver sees
-//! which of both it has: in a round in which the queue ran dry, the shortest RTT comes near RTTmin. So lambda grows with every such
-//! round, and shrinks with every other. A steady link ends just above 1, and the more a link varies, the higher lambda is.
+//! A queue keeps the link busy in its faster moments. The part of a queue that never empties is useless delay. A
+//! receiver can tell the two apart: if the queue ran dry in a round, the shortest RTT of the round is near RTTmin. So
+//! lambda grows after such a round, and shrinks after any other. On a steady link lambda ends just above 1. The more a
+//! link varies, the higher lambda is.
 
 use paceline_wire::Duration;
 
@@ -13,16 +14,17 @@ pub(super) struct AdaptiveLambda {
     shortest: Duration,
 }
 
-/// Our choice, as the next two, among some twenty settings on the generated links after an earlier pick had been worse than a fixed
-/// lambda on recorded ones (`reproduce drwa --part adaptive`): with more, lambda overshoots, as a round shows what the lambda of two rounds before has done.
+/// Our choice, like the next two, among some twenty settings on the generated links. An earlier pick was worse than a
+/// fixed lambda on recorded links (`reproduce drwa --part adaptive`). With a larger step lambda overshoots, because a
+/// round shows the effect of the lambda of two rounds before.
 const UP_PERCENT: u32 = 3;
-/// Our choice: what exceeds 1 shrinks by a quarter.
+/// Our choice: the part of lambda above 1 shrinks by a quarter.
 const DOWN: u32 = 4;
-/// Our choice: RTTs within a sixteenth of RTTmin are those of an empty queue.
+/// Our choice: RTTs within a sixteenth of RTTmin show an empty queue.
 const NEAR: u64 = 16;
-/// Our choice: no queue at all is told from a dry one by nothing.
+/// Our choice: lambda stays above 1, because RTTs cannot tell a path without any queue from one whose queue ran dry.
 const MIN_PERCENT: u32 = 110;
-/// The largest that the text has (Fig. 10).
+/// The largest lambda of the text (Fig. 10).
 const MAX_PERCENT: u32 = 500;
 
 impl AdaptiveLambda {
@@ -34,7 +36,7 @@ impl AdaptiveLambda {
         self.percent
     }
 
-    /// A sample of the RTT.
+    /// Takes an RTT sample.
     pub(super) fn on_sample(&mut self, rtt: Duration) {
         self.shortest = self.shortest.min(rtt);
     }

@@ -1,45 +1,46 @@
-//! RTTmin of DRWA, kept true when the path changes.
+//! RTTmin of DRWA, which follows changes of the path.
 //!
-//! Algorithm 3 keeps the shortest RTT for ever. After a hand-over to a path whose RTT alone exceeds lambda x RTTmin that would
-//! shrink the window round by round, whatever the link could carry; and a flow that starts in somebody else's queue, or whose
-//! path becomes shorter behind its own queue, would keep a RTTmin that is too long. A receiver that only looks on cannot tell
-//! a longer path from a longer queue. So it asks: for a moment it offers half of what one RTTmin of the present rate fills. If
-//! there was a queue, it drains, and the RTT of what was sent then is the path's.
+//! Algorithm 3 keeps the shortest RTT for ever. After a hand-over the new path's RTT alone may exceed lambda x RTTmin.
+//! This would shrink the window round by round, whatever the link could carry. RTTmin would also stay too long in two
+//! cases: the flow starts in another flow's queue, or its path becomes shorter behind its own queue. A receiver that
+//! only observes cannot tell a longer path from a longer queue. So it probes: for a moment it offers half of the data
+//! that fills one RTTmin at the present rate. If there was a queue, it drains. The RTT of data sent then is the path's.
 
 use paceline_wire::{Duration, Instant};
 
-/// RTTmin and what is done to keep it.
+/// RTTmin, and the probes that keep it true.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct BaseRtt {
     rtt_min: Duration,
-    /// When an RTT as short as that, or nearly, was last seen.
+    /// When an RTT as short as RTTmin, or nearly, was last seen.
     seen_at: Instant,
     /// Rounds in a row whose RTT was above lambda x RTTmin.
     above: u32,
     probe: Option<Probe>,
 }
 
-/// A time in which little is offered.
+/// A probe: for a while the window is small.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Probe {
-    /// What is offered.
+    /// The window that is offered.
     window: u64,
     /// When no more than that was outstanding.
     drained: Option<Instant>,
     shortest: Duration,
-    /// It is given up then: the peer may have nothing to send.
+    /// The probe is given up then, because the peer may have nothing to send.
     give_up: Instant,
 }
 
-/// Our choice: as long as BBR trusts its shortest RTT (draft-ietf-ccwg-bbr, MinRTTFilterLen), but on long paths so many RTTs:
-/// a probe leaves the link idle for about one, which then is a hundredth at most.
+/// Our choice: RTTmin is trusted as long as BBR trusts its shortest RTT (draft-ietf-ccwg-bbr, MinRTTFilterLen). On long
+/// paths it is trusted for this many RTTs. A probe leaves the link idle for about one RTT, so for a hundredth of the
+/// time at most.
 const TRUSTED: Duration = Duration::from_secs(10);
 const TRUSTED_RTTS: u64 = 100;
 /// Our choice: an RTT within an eighth of RTTmin confirms it.
 const NEAR: u64 = 8;
-/// Our choice: lambda x RTTmin is where DRWA holds the RTT, so four rounds above it say that it cannot.
+/// Our choice: DRWA holds the RTT at lambda x RTTmin. More rounds above it than this show that DRWA cannot.
 const ABOVE_MAX: u32 = 4;
-/// Our choice: after so many RTTs without an answer there is none to come.
+/// Our choice: after this many RTTs without an answer none will come.
 const PATIENCE: u64 = 8;
 
 impl BaseRtt {
@@ -52,12 +53,12 @@ impl BaseRtt {
         self.rtt_min
     }
 
-    /// What may be offered while it is being asked for.
+    /// The window to offer during a probe.
     pub(super) fn probe_window(&self) -> Option<u64> {
         self.probe.map(|probe| probe.window)
     }
 
-    /// RTTest, once a round (Algorithm 3: if RTTest < RTTmin then RTTmin is RTTest).
+    /// Takes RTTest, once a round (Algorithm 3: if RTTest < RTTmin then RTTmin is RTTest).
     pub(super) fn on_round(&mut self, now: Instant, rtt_est: Duration, lambda_percent: u32) {
         if rtt_est <= self.rtt_min + self.rtt_min / NEAR {
             self.seen_at = now;
@@ -67,7 +68,7 @@ impl BaseRtt {
         self.above = if rtt_est > target { self.above + 1 } else { 0 };
     }
 
-    /// Whether it should be asked for.
+    /// True if a probe should check RTTmin.
     pub(super) fn is_doubtful(&self, now: Instant) -> bool {
         self.probe.is_none()
             && (self.above > ABOVE_MAX || now.saturating_since(self.seen_at) > self.trusted())
@@ -77,11 +78,11 @@ impl BaseRtt {
         if self.rtt_min == Duration::MAX { TRUSTED } else { TRUSTED.max(self.rtt_min * TRUSTED_RTTS) }
     }
 
-    /// Begins to ask; `flight` is what one RTT brings.
+    /// Starts a probe. `flight` is the data that arrives in one RTT.
     pub(super) fn probe(&mut self, now: Instant, rtt_est: Duration, flight: u64, floor: u64) {
         let one_rtt_min = ratio(flight, self.rtt_min, rtt_est);
         self.probe = Some(Probe {
-            // Our choice: half, so that a RTTmin that is too long by less than that becomes right at once.
+            // Our choice: half, so that one probe corrects an RTTmin of up to twice the true one.
             window: (one_rtt_min / 2).max(floor),
             drained: None,
             shortest: Duration::MAX,
@@ -89,7 +90,7 @@ impl BaseRtt {
         });
     }
 
-    /// A sample of the RTT. `true` when it is the answer.
+    /// Takes an RTT sample. Returns true if it answers the probe.
     pub(super) fn on_sample(&mut self, now: Instant, rtt: Duration) -> bool {
         let Some(probe) = &mut self.probe else { return false };
         probe.shortest = probe.shortest.min(rtt);
@@ -101,7 +102,7 @@ impl BaseRtt {
         answered
     }
 
-    /// So much is outstanding at most. `true` when there will be no answer.
+    /// `bytes` are outstanding at most. Returns true if the probe is given up.
     pub(super) fn on_outstanding(&mut self, now: Instant, bytes: u64) -> bool {
         let Some(probe) = &mut self.probe else { return false };
         if probe.drained.is_none() && bytes <= probe.window {
@@ -139,7 +140,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Five rounds of four times the RTT are too many; what is sent once the queue has drained tells whether it was one.
+    /// Five rounds of four times the RTT start a probe. The RTT after the queue has drained shows whether there was a
+    /// queue.
     #[test]
     fn a_longer_path_is_told_from_a_queue() {
         for (answer, expected) in [(400, 400), (101, 101)] {
@@ -153,7 +155,7 @@ mod tests {
             assert!(base.is_doubtful(at(2_100)));
             base.probe(at(2_100), ms(400), 100_000, 5_000);
             assert_eq!(base.probe_window(), Some(12_500));
-            // Not drained yet: what comes was sent before.
+            // Not drained yet: this data was sent before.
             assert!(!base.on_sample(at(2_200), ms(400)));
             assert!(!base.on_outstanding(at(2_300), 12_500));
             assert!(!base.on_sample(at(2_310), ms(400)));

@@ -1,4 +1,4 @@
-//! Dynamic right-sizing as DRWA, Algorithms 1 and 2, has it (W. Feng et al., PIHSN 2002).
+//! Dynamic right-sizing as in DRWA, Algorithms 1 and 2 (W. Feng et al., PIHSN 2002).
 
 use paceline_wire::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::window_rtt::WindowRtt;
 use super::{Arrival, PathView, ReceiveWindow, ReceiveWindowName};
 use crate::config::ReceiveBuffer;
 
-/// Twice what came in a round trip, never less than before.
+/// The window is twice the data of a round trip, and never shrinks.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Drs {
     rwnd: u64,
@@ -14,13 +14,14 @@ pub struct Drs {
     tcp_rmem_max: Option<u64>,
     rtt_est: Duration,
     measurement: WindowRtt,
-    /// When `data_rcvd` was last taken, and what had been read then.
+    /// When `data_rcvd` was last taken, and the position read by then.
     since: Instant,
     copied_at: u64,
 }
 
 impl Drs {
-    /// Algorithm 1. It starts as the operating system does: literally, with rwnd = 0, nothing would ever be sent.
+    /// Algorithm 1. It starts with the operating system's window. With rwnd = 0, as printed, nothing would ever be
+    /// sent.
     pub fn new(buffer: ReceiveBuffer) -> Self {
         Drs {
             rwnd: u64::from(buffer.initial()),
@@ -32,7 +33,7 @@ impl Drs {
         }
     }
 
-    /// Algorithm 2: the most that `buffer` may grow to is `tcp_rmem_max`.
+    /// Algorithm 2: `tcp_rmem_max` is the largest size of `buffer`.
     pub fn clamped(buffer: ReceiveBuffer) -> Self {
         let max = u64::from(buffer.max());
         let drs = Drs::new(buffer);

@@ -1,4 +1,4 @@
-//! How large the receive buffer is, and how much of it is offered: fixed, or as Linux tunes both
+//! The size of the receive buffer, and the part of it that is offered: fixed, or tuned as in Linux
 //! (tcp_input.c:tcp_rcv_space_adjust, tcp_grow_window).
 
 use paceline_wire::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::config::ReceiveBuffer;
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct DrsLinux {
     size: u64,
-    /// Linux rcv_ssthresh: what may be offered, which follows the size as data comes.
+    /// Linux rcv_ssthresh: limit of the offered window. It follows the size as data comes.
     rcv_ssthresh: u64,
     max: u64,
     auto: bool,
@@ -54,7 +54,7 @@ impl ReceiveWindow for DrsLinux {
         self.copied_at = copied;
     }
 
-    /// Two more segments may be offered, if there is room (Linux tcp_grow_window). Returns whether there was.
+    /// Lets the window grow by two segments if there is room (Linux tcp_grow_window). Returns true if there was.
     fn on_segment(&mut self, &Arrival { unread, len, .. }: &Arrival) -> bool {
         let room = self.size.saturating_sub(unread).saturating_sub(self.rcv_ssthresh);
         if room == 0 || len < SMALL {
@@ -68,12 +68,13 @@ impl ReceiveWindow for DrsLinux {
         self.size
     }
 
-    /// What may be offered: free space, as far as the threshold has opened it.
+    /// The window to offer: the free space, up to the threshold.
     fn free(&self, unread: u64) -> u64 {
         self.size.saturating_sub(unread).min(self.rcv_ssthresh)
     }
 
-    /// Only the first segment that an ACK released tells the RTT, the others came after it (Linux rcv_rtt_last_tsecr).
+    /// Only the first segment that an ACK released shows the RTT, because the others came later (Linux
+    /// rcv_rtt_last_tsecr).
     fn on_rtt(&mut self, _now: Instant, echo: u32, rtt: Duration) {
         if self.rtt_echo == Some(echo) {
             return;
@@ -88,7 +89,7 @@ impl ReceiveWindow for DrsLinux {
         }
         let read = copied.saturating_sub(self.copied_at);
         if read > self.space {
-            // Twice what was read, room for slow start to double, and for a few segments.
+            // Twice the data read, so that slow start can double, and a few segments.
             let window = 2 * read + 16 * self.advmss;
             let growth = u128::from(window) * u128::from(read - self.space) / u128::from(self.space.max(1));
             let window = window.saturating_add(u64::try_from(2 * growth).unwrap_or(u64::MAX));
@@ -104,9 +105,9 @@ impl ReceiveWindow for DrsLinux {
     }
 }
 
-/// Of however large a buffer, fixed or not, Linux offers no more at first than the field of a SYN can say
-/// (tcp_output.c:tcp_select_initial_window, tcp_connect_init: rcv_ssthresh = rcv_wnd), 65,535 bytes; ACKs round them up to the unit of the
-/// scaled window (__tcp_select_window).
+/// Linux first offers at most 65,535 bytes, the limit of a SYN's window field, whatever the size of the buffer
+/// (tcp_output.c:tcp_select_initial_window, tcp_connect_init: rcv_ssthresh = rcv_wnd). ACKs round them up to the unit
+/// of the scaled window (__tcp_select_window).
 const FIRST_OFFER: u64 = 65_536;
 /// Linux TCP_INIT_CWND, segments.
 const INITIAL_WINDOW: u64 = 10;
@@ -139,7 +140,7 @@ mod tests {
         }
     }
 
-    /// As the virtual lab's Linux 6.1 offers it: 64 KB for two round trips, and from then on what slow start needs.
+    /// As Linux 6.1 in the virtual lab: 64 KB for two round trips, then as much as slow start needs.
     #[test]
     fn the_window_grows_ahead_of_slow_start() {
         let (mut space, mut copied) = (tuned(), 0);
@@ -160,8 +161,8 @@ mod tests {
         assert_eq!((space.free(0), space.free(2_920)), (17_520, 14_600));
     }
 
-    /// As the virtual lab's Linux 6.1 offers a buffer of 8 MB, in units of 128 bytes, after 3, 10 and 75 segments that came as
-    /// super-packets.
+    /// Windows of a buffer of 8 MB, as Linux 6.1 offers them in the virtual lab, in units of 128 bytes. 3, 10 and 75
+    /// segments have come as super-packets.
     #[test]
     fn a_large_fixed_buffer_opens_as_data_comes() {
         let mut space = DrsLinux::new(ReceiveBuffer::Fixed(8_000_000), 1_460);
@@ -179,7 +180,7 @@ mod tests {
         assert!(!space.on_segment(&arrival(1_448)));
     }
 
-    /// A peer may echo what makes a round trip of a quarter of an hour.
+    /// A peer's echo may make a round trip of a quarter of an hour.
     #[test]
     fn gigabytes_in_a_round_trip_do_not_overflow() {
         let mut space = tuned();

@@ -1,5 +1,6 @@
-//! Dynamic receive window adjustment (DRWA, Algorithm 3): the window follows what one round trip brings, more of it while
-//! RTT is near its minimum, less the longer the queue, so that RTT settles at lambda x RTTmin.
+//! Dynamic receive window adjustment (DRWA, Algorithm 3): the window follows the data of one round trip. Its factor is
+//! larger while the RTT is near its minimum, and smaller the longer the queue is. So the RTT settles at lambda x
+//! RTTmin.
 
 use paceline_wire::{Duration, Instant};
 
@@ -23,10 +24,10 @@ pub struct Drwa {
     samples: (Duration, u64),
     echo: Option<u32>,
     measurement: WindowRtt,
-    /// When `data_rcvd` was last taken, and what had been read then.
+    /// When `data_rcvd` was last taken, and the position read by then.
     since: Instant,
     copied_at: u64,
-    /// The window opens again after a probe of RTTmin.
+    /// The window opens again after a probe of RTTmin or a silence.
     opening: bool,
     /// When data last came, and when the last silence ended.
     last_data: Instant,
@@ -45,7 +46,8 @@ enum Lambda {
 
 /// 1 - alpha = 1 / 8 (Section 4.1).
 const SMOOTHING: u64 = 8;
-/// Our choice: so many segments are always offered, as a loss is only found with three more behind it (RFC 5681).
+/// Our choice: at least this many segments are offered, because a loss is found only with three more behind it (RFC
+/// 5681).
 const FLOOR_SEGMENTS: u64 = 4;
 
 impl Drwa {
@@ -55,7 +57,7 @@ impl Drwa {
         Drwa {
             name: ReceiveWindowName::Drwa,
             lambda: Lambda::Fixed(config.drwa_lambda_percent),
-            // As the operating system starts: literally, with rwnd = 0, nothing would ever be sent.
+            // The operating system's window: with rwnd = 0, as printed, nothing would ever be sent.
             rwnd: u64::from(buffer.initial()),
             cwnd_est: None,
             rtt_est: Duration::ZERO,
@@ -79,8 +81,8 @@ impl Drwa {
         Drwa { name: ReceiveWindowName::DrwaWindow, ..Drwa::new(config) }
     }
 
-    /// As printed: RTTmin is the shortest ever seen, whatever became of the path, and what a silence brought counts as any round. The
-    /// start and the floor are ours here too, for literally nothing would ever be sent.
+    /// As printed: RTTmin is the shortest RTT ever seen, even if the path has changed. A round with a silence counts
+    /// like any other. The start and the floor are ours here, too, because as printed nothing would ever be sent.
     pub fn text(config: &Config) -> Self {
         Drwa { name: ReceiveWindowName::DrwaText, ..Drwa::new(config) }
     }
@@ -98,8 +100,8 @@ impl Drwa {
         }
     }
 
-    /// Our choice: nothing for longer than RTTest says that the peer had nothing to send, or waited for a timeout, or that a box
-    /// on the way held data back. Neither the round that it fell into nor an RTT that began before its end tells of a queue.
+    /// Our choice: in a silence longer than RTTest the peer had nothing to send or waited for a timeout, or a middlebox
+    /// held data back. Neither the round of the silence nor an RTT that began before its end shows a queue.
     fn notice_silence(&mut self, now: Instant) {
         let printed = self.name == ReceiveWindowName::DrwaText;
         if !printed && !self.rtt_est.is_zero() && now.saturating_since(self.last_data) > self.rtt_est {
@@ -123,8 +125,8 @@ impl Drwa {
         }
     }
 
-    /// A probe is over: cwnd_est and RTTest, which belong together, are those from before. The round in which the window opens
-    /// again is a measure of nothing.
+    /// A probe is over. cwnd_est and RTTest, which belong together, keep their values from before it. The round in
+    /// which the window opens again measures nothing.
     fn go_on(&mut self, now: Instant) {
         self.since = now;
         self.opening = true;
@@ -180,7 +182,8 @@ impl ReceiveWindow for Drwa {
         false
     }
 
-    /// Only the first segment that an ACK released tells the RTT, the others came after it (Linux rcv_rtt_last_tsecr).
+    /// Only the first segment that an ACK released shows the RTT, because the others came later (Linux
+    /// rcv_rtt_last_tsecr).
     fn on_rtt(&mut self, now: Instant, echo: u32, rtt: Duration) {
         if self.name == ReceiveWindowName::DrwaWindow || self.echo == Some(echo) {
             return;

@@ -5,7 +5,7 @@ use paceline_wire::{Duration, Instant};
 use super::{Arrival, ReceiveWindow, ReceiveWindowName};
 use crate::config::ReceiveBuffer;
 
-/// The whole buffer, less what waits in it (RFC 9293, Section 3.8.6).
+/// The whole buffer, less the data that waits in it (RFC 9293, Section 3.8.6).
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Fixed {
     size: u64,

@@ -1,4 +1,4 @@
-//! The interface of receive windows: what one is told, what it answers.
+//! The interface of receive windows: what a window is told, what it answers.
 
 use core::fmt::Debug;
 
@@ -16,28 +16,29 @@ named! {
         Fixed = "fixed",
         /// Dynamic right-sizing (DRWA, Algorithm 1).
         Drs = "drs",
-        /// The same with an upper end, `tcp_rmem_max` (DRWA, Algorithm 2): what phones did.
+        /// As `drs`, with an upper limit, `tcp_rmem_max` (DRWA, Algorithm 2): what phones did.
         DrsClamped = "drs-clamped",
-        /// Dynamic receive window adjustment (DRWA, Algorithm 3), RTT from timestamps where there are any.
+        /// Dynamic receive window adjustment (DRWA, Algorithm 3), RTT from timestamps if there are any.
         Drwa = "drwa",
-        /// The same as printed, without what is ours: RTTmin is never asked for again, and a silence is a round like any other.
+        /// DRWA as printed, without our changes: no probe of RTTmin, and a round with a silence counts like any other.
         DrwaText = "drwa-text",
-        /// The same, RTT always from windows of data.
+        /// As `drwa`, with the RTT always from windows of data.
         DrwaWindow = "drwa-window",
-        /// The same, with a lambda that follows the variation of the link.
+        /// As `drwa`, with a lambda that follows the variation of the link.
         DrwaAdaptive = "drwa-adaptive",
     }
 }
 
-/// How much may be advertised. The receiver sees to it that the right edge never moves back and moves by whole segments.
+/// Decides how much may be advertised. The receiver ensures that the right edge never moves back, and moves by whole
+/// segments.
 pub trait ReceiveWindow: Debug + Send {
-    /// Which one it is.
+    /// Name of the algorithm.
     fn name(&self) -> ReceiveWindowName;
 
-    /// The application starts to read here.
+    /// The application starts to read at this position.
     fn start_at(&mut self, copied: u64);
 
-    /// Data came that the window holds. Returns whether the window has grown, which the peer is told at once.
+    /// Data within the window has arrived. Returns true if the window has grown; the peer is told at once.
     fn on_segment(&mut self, arrival: &Arrival) -> bool;
 
     /// The peer's data echoed a timestamp that left `rtt` ago.
@@ -46,28 +47,28 @@ pub trait ReceiveWindow: Debug + Send {
     /// The application has read up to `copied`.
     fn on_read(&mut self, now: Instant, copied: u64);
 
-    /// What is advertised while nothing waits to be read, but for Linux, whose window grows into its buffer.
+    /// The window while nothing waits to be read. For Linux it is the buffer, into which the window grows.
     fn size(&self) -> u64;
 
-    /// How much may be advertised while `unread` bytes wait.
+    /// The window to advertise while `unread` bytes wait.
     fn free(&self, unread: u64) -> u64;
 
-    /// What it knows of the path.
+    /// The receiver's view of the path.
     fn path(&self) -> PathView {
         PathView::default()
     }
 }
 
-/// Data that came.
+/// Data that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// When.
+    /// Arrival time.
     pub now: Instant,
-    /// Bytes that the window holds.
+    /// Bytes within the window.
     pub len: u64,
     /// Bytes that wait to be read, without these.
     pub unread: u64,
-    /// RCV.NXT before.
+    /// RCV.NXT before it.
     pub nxt: u64,
     /// The right edge of the window last advertised.
     pub edge: u64,

@@ -17,7 +17,7 @@ fn config() -> Config {
     Config { receive_buffer: ReceiveBuffer::Auto { initial: 65_536, max: 8 << 20 }, ..Config::default() }
 }
 
-/// A link in front of the receiver: rounds of a fixed-rate path that carries the window, or what a sender has of its own.
+/// A path of fixed rate before the receiver. A round carries the window, or as much as the sender has.
 struct Path {
     now_us: u64,
     read: u64,
@@ -25,7 +25,7 @@ struct Path {
 }
 
 impl Path {
-    /// One round: `bytes` come within `rtt_us`, each acknowledged and answered at once.
+    /// One round: `bytes` arrive within `rtt_us`. Each segment is acknowledged and answered at once.
     fn round(&mut self, window: &mut dyn ReceiveWindow, bytes: u64, rtt_us: u64) {
         let segments = (bytes / 1_448).max(1);
         for _ in 0..segments {
@@ -40,7 +40,7 @@ impl Path {
         }
     }
 
-    /// A path of 1,250 bytes a millisecond, `base_us` long, that the window fills.
+    /// One round on a path of 1,250 bytes a millisecond, `base_us` long, that the window fills. Returns the RTT.
     fn steady(&mut self, window: &mut dyn ReceiveWindow, base_us: u64) -> u64 {
         let flight = window.size();
         let rtt_us = (flight * 1_000 / 1_250).max(base_us);
@@ -84,7 +84,7 @@ fn drwa_is_not_strangled_by_a_longer_path() {
     assert!(window.size() >= 320 * 1_250, "{} bytes", window.size());
 }
 
-/// DRS doubles what came in a round trip, never shrinks, and stops at the clamp.
+/// DRS takes twice the data of a round trip, never shrinks, and stops at the clamp.
 #[test]
 fn drs_grows_to_its_clamp() {
     let buffer = ReceiveBuffer::Auto { initial: 65_536, max: 262_144 };

@@ -1,11 +1,11 @@
-//! The receiver's RTT without timestamps: the time between when a byte is first acknowledged and the receipt of data at
-//! least one window beyond it (DRWA, Algorithm 1; Linux tcp_input.c:tcp_rcv_rtt_measure).
+//! The receiver's RTT without timestamps (DRWA, Algorithm 1; Linux tcp_input.c:tcp_rcv_rtt_measure). It is the time
+//! from the first acknowledgement of a byte to the arrival of data at least one window beyond it.
 
 use paceline_wire::{Duration, Instant};
 
 use super::Arrival;
 
-/// A measurement that goes on.
+/// A measurement in progress.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct WindowRtt {
     /// When it began, and the position that ends it.
@@ -13,7 +13,7 @@ pub(super) struct WindowRtt {
 }
 
 impl WindowRtt {
-    /// Data came; a sample when it is a window beyond where the measurement began.
+    /// Takes arrived data. Returns a sample if the data is a window beyond the start of the measurement.
     pub(super) fn on_segment(&mut self, arrival: &Arrival) -> Option<Duration> {
         let end = arrival.nxt + arrival.len;
         let sample = match self.until {
@@ -40,7 +40,7 @@ mod tests {
             nxt,
             edge: nxt + 5_000,
         };
-        // Five segments are a window: the sixth ends the first measurement.
+        // Five segments are a window: the fifth ends the first measurement.
         let samples: [_; 7] = core::array::from_fn(|n| rtt.on_segment(&at(20 * n as u64, 1_000 * n as u64)));
         assert_eq!(samples[..4], [None; 4]);
         assert_eq!(samples[4], Some(Duration::from_millis(80)));

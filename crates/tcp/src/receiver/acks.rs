@@ -9,16 +9,16 @@ use crate::config::Config;
 pub(crate) struct AckPolicy {
     delayed_ack: bool,
     compress: bool,
-    /// ACKs to be sent at once: the peer is probably in slow start.
+    /// Number of ACKs still to send at once, because the peer is probably in slow start.
     quick: u32,
-    /// So many when data begins, after a silence, and after a duplicate (Linux tcp_incr_quickack).
+    /// Value of `quick` when data begins, after a silence, and after a duplicate (Linux tcp_incr_quickack).
     quick_most: u32,
     quick_started: bool,
-    /// The connection sends data as well, which carries ACKs.
+    /// The connection also sends data, which carries ACKs.
     pingpong: bool,
     ato: Duration,
     last_data: Instant,
-    /// The largest segment seen, as full-sized as the peer makes them.
+    /// The largest segment received, which is taken as the peer's full size.
     rcv_mss: u32,
     wire_len: u32,
     due_now: bool,
@@ -35,7 +35,7 @@ pub(crate) struct AckPolicy {
 const ATO_MIN: Duration = Duration::from_millis(40);
 /// Linux TCP_DELACK_MAX: 200 ms.
 const DELACK_MAX: Duration = Duration::from_millis(200);
-/// Linux TCP_RTO_MIN, by which a timeout exceeds the RTT.
+/// Linux TCP_RTO_MIN: the time by which a timeout exceeds the RTT.
 const RTO_MIN: Duration = Duration::from_millis(200);
 /// Linux TCP_MAX_QUICKACKS.
 const MAX_QUICKACKS: u32 = 16;
@@ -55,7 +55,7 @@ impl AckPolicy {
             pingpong: false,
             ato: Duration::ZERO,
             last_data: Instant::ZERO,
-            // Linux TCP_MIN_MSS until a segment shows better; 536 is what a full segment has at least.
+            // Linux begins with TCP_MIN_MSS; 536 is the smallest full-sized segment.
             rcv_mss: 536,
             wire_len: u32::MAX,
             due_now: false,
@@ -69,25 +69,25 @@ impl AckPolicy {
         }
     }
 
-    /// Tells the window, for the number of quick ACKs, and whether SACK was agreed. Without it ACKs are not compressed (Linux
-    /// __tcp_ack_snd_check), as each duplicate counts (RFC 5681, Sections 3.2 and 4.2).
+    /// Takes the window for the number of quick ACKs, and whether SACK was negotiated. Without SACK, ACKs are not
+    /// compressed (Linux __tcp_ack_snd_check), because each duplicate counts (RFC 5681, Sections 3.2 and 4.2).
     pub(crate) fn on_established(&mut self, window: u64, mss: u32, sack: bool) {
         self.compress &= sack;
         let quick = window / (2 * u64::from(mss.max(1)));
         self.quick_most = (quick.max(2) as u32).min(MAX_QUICKACKS);
     }
 
-    /// The smoothed RTT, where the sending half knows it.
+    /// Sets the smoothed RTT, if the sending half knows it.
     pub(crate) fn set_rtt(&mut self, srtt: Duration) {
         self.srtt = srtt;
     }
 
-    /// What comes next was sent in packets of at most `len` bytes (Linux tcp_measure_rcv_mss: gso_size).
+    /// The next data was sent in packets of at most `len` bytes (Linux tcp_measure_rcv_mss: gso_size).
     pub(crate) fn set_wire_len(&mut self, len: u32) {
         self.wire_len = len;
     }
 
-    /// Data came (Linux tcp_event_data_recv).
+    /// Data arrived (Linux tcp_event_data_recv).
     pub(super) fn on_data(&mut self, now: Instant, len: u32) {
         self.rcv_mss = self.rcv_mss.max(len.min(self.wire_len).min(65_535));
         let gap = now.saturating_since(self.last_data);
@@ -100,18 +100,18 @@ impl AckPolicy {
         } else if gap < self.ato {
             self.ato = (self.ato / 2 + gap).min(DELACK_MAX);
         } else if gap > self.srtt + RTO_MIN {
-            // Silence for longer than a timeout: the peer begins with slow start again.
+            // Silence for longer than a timeout: the peer restarts with slow start.
             self.quick = self.quick.max(self.quick_most);
         }
         self.last_data = now;
     }
 
-    /// The window has grown: the next ACK tells so at once (Linux tcp_grow_window).
+    /// The window has grown: the next data is acknowledged at once to tell the peer (Linux tcp_grow_window).
     pub(super) fn on_window_growth(&mut self) {
         self.quick |= 1;
     }
 
-    /// Data in order, nothing missing; `unacked` bytes have come since the last ACK.
+    /// Handles in-order data with no hole. `unacked` bytes have arrived since the last ACK.
     pub(super) fn on_in_order(&mut self, now: Instant, unacked: u64) {
         let quick = self.quick > 0 && !self.pingpong;
         if unacked > u64::from(self.rcv_mss) || quick || !self.delayed_ack {
@@ -121,7 +121,7 @@ impl AckPolicy {
         }
     }
 
-    /// Data out of order: a duplicate ACK at once (RFC 5681, Section 4.2), but compressed after the third.
+    /// Handles out-of-order data: a duplicate ACK at once (RFC 5681, Section 4.2), but compressed after the third.
     pub(super) fn on_out_of_order(&mut self, now: Instant, nxt: u64) {
         if !self.compress || self.compressed >= COMPRESS_MAX {
             self.due_now = true;
@@ -144,7 +144,8 @@ impl AckPolicy {
         }
     }
 
-    /// A hole was filled. At once, because senders in recovery wait for it (RFC 5681, Section 4.2).
+    /// Handles data that fills a hole. The ACK leaves at once, because a sender in recovery waits for it (RFC 5681,
+    /// Section 4.2).
     pub(super) fn on_filled(&mut self, now: Instant, complete: bool, nxt: u64) {
         if complete {
             self.due_now = true;
@@ -153,7 +154,8 @@ impl AckPolicy {
         }
     }
 
-    /// Data that had come before: an ACK was lost, or a timeout was wrong (Linux tcp_send_dupack, tcp_enter_quickack_mode).
+    /// Handles repeated data: an ACK was lost, or a timeout was spurious (Linux tcp_send_dupack,
+    /// tcp_enter_quickack_mode).
     pub(super) fn on_duplicate(&mut self) {
         self.quick = self.quick.max(self.quick_most);
         self.pingpong = false;
@@ -161,8 +163,8 @@ impl AckPolicy {
         self.due_now = true;
     }
 
-    /// The first of a train of packets that met congestion: the next ones are answered one by one (Linux tcp_ecn_check_ce,
-    /// tcp_enter_quickack_mode of 2).
+    /// Handles the first of a train of packets with congestion marks. The next ones are acknowledged one by one (Linux
+    /// tcp_ecn_check_ce, tcp_enter_quickack_mode of 2).
     #[cold]
     pub(crate) fn on_congestion(&mut self) {
         self.quick = self.quick.max(self.quick_most.min(2));
@@ -170,14 +172,14 @@ impl AckPolicy {
         self.ato = ATO_MIN;
     }
 
-    /// An ACK is due at once.
+    /// Makes an ACK due at once.
     pub(crate) fn now(&mut self) {
         self.due_now = true;
     }
 
-    /// The connection sends data: its ACKs ride along.
+    /// Handles outgoing data, which carries ACKs.
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
-        // Linux: sent within ato of what was received, so it is an answer.
+        // Linux: data sent within ato after received data is an answer to it.
         if self.quick_started && now.saturating_since(self.last_data) < self.ato {
             self.pingpong = true;
         }
@@ -195,12 +197,12 @@ impl AckPolicy {
         self.compressed = 0;
     }
 
-    /// Whether an ACK should leave now.
+    /// True if an ACK should leave now.
     pub(crate) fn is_due(&self) -> bool {
         self.due_now
     }
 
-    /// When one will be.
+    /// Time of the next ACK timer.
     pub(crate) fn timeout(&self) -> Option<Instant> {
         match (self.timer, self.compress_timer) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -208,12 +210,12 @@ impl AckPolicy {
         }
     }
 
-    /// Does what is due.
+    /// Handles expired timers.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         if self.timer.is_some_and(|at| at <= now) {
             self.timer = None;
             if self.pingpong {
-                // The answer that should have carried the ACK does not come (tcp_delack_timer_handler).
+                // No answer carried the ACK (tcp_delack_timer_handler).
                 self.pingpong = false;
                 self.ato = ATO_MIN;
             } else {

@@ -1,4 +1,4 @@
-//! Data out of order, and data in order that nobody has read: bytes, or only how many.
+//! Out-of-order data and unread in-order data, as bytes or only as lengths.
 
 use alloc::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use paceline_wire::{Buffer, Payload};
 
 use crate::ranges::RangeSet;
 
-/// Ranges that have come; the bytes are kept where there are any.
+/// The ranges received, and their bytes if they are given.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Reassembly {
     ranges: RangeSet,
@@ -15,32 +15,33 @@ pub(super) struct Reassembly {
     waiting: u64,
 }
 
-/// What became of data that was kept.
+/// Result of an insertion.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inserted {
-    /// The range that contains it now; `None` if it was thrown away.
+    /// The range that contains the data now. `None` if it was discarded.
     pub(super) block: Option<(u64, u64)>,
-    /// Set when all of it had come before.
+    /// Set if all of it had arrived before.
     pub(super) duplicate: Option<(u64, u64)>,
 }
 
-/// Our choice: holes that are kept apart, and packets behind a hole, whose place has to be found among the others. More than any
-/// honest peer makes (8 MB in segments of 536 bytes are fewer); what would add another is thrown away.
+/// Our choice: the most ranges, and the most packets behind a hole. Each new packet must find its place among them. No
+/// honest peer makes more (8 MB in segments of 536 bytes are fewer). Data that would add another is discarded.
 const RANGES_MAX: usize = 1 << 14;
 const CHUNKS_MAX: usize = 1 << 14;
 
 impl Reassembly {
-    /// True when nothing waits for a hole.
+    /// True if no data waits for a hole to be filled.
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The position after the highest byte out of order; zero without any.
+    /// The position after the highest out-of-order byte, or zero.
     pub(super) fn highest(&self) -> u64 {
         self.ranges.last().map_or(0, |(_, end)| end)
     }
 
-    /// Whether it has `ready` bytes in order, and only bytes of its ranges out of order, all between `nxt` and `edge`: of one that was read.
+    /// True if it has `ready` bytes in order, and out of order only bytes of its ranges, all between `nxt` and `edge`.
+    /// For a state read from another process.
     pub(super) fn is_sound(&self, ready: u64, nxt: u64, edge: u64) -> bool {
         let mut from = nxt;
         let chunks_lie_in_ranges = self.chunks.iter().all(|(start, bytes)| {
@@ -48,7 +49,7 @@ impl Reassembly {
             from = start.saturating_add(bytes.len() as u64);
             after && self.ranges.covering(*start).is_some_and(|(_, end)| from <= end)
         });
-        // Ranges that lie apart, and payloads in memory, sum up to no more than a number holds.
+        // Disjoint ranges, and payloads in memory, cannot overflow these sums.
         let ready_now: u64 = self.ready.iter().map(|payload| payload.len() as u64).sum();
         self.ranges.is_sound(nxt, edge)
             && chunks_lie_in_ranges
@@ -61,12 +62,12 @@ impl Reassembly {
         self.waiting
     }
 
-    /// Pieces of memory that are in use.
+    /// Number of memory pieces in use.
     pub(super) fn pieces(&self) -> usize {
         self.chunks.len() + self.ready.len()
     }
 
-    /// Keeps data out of order. What begins `at_head` is always taken, because it is what all the rest waits for.
+    /// Stores out-of-order data. Data `at_head` is always stored, because all other data waits for it.
     pub(super) fn insert(&mut self, start: u64, end: u64, payload: &Payload, at_head: bool) -> Inserted {
         let full = self.chunks.len() >= CHUNKS_MAX
             || self.ranges.len() >= RANGES_MAX && self.ranges.covering(start).is_none();
@@ -90,7 +91,7 @@ impl Reassembly {
         Inserted { block: Some(merged), duplicate: (fresh == 0).then_some((start, end)) }
     }
 
-    /// Hands data in order to the application.
+    /// Appends in-order data for the application.
     pub(super) fn deliver(&mut self, payload: &Payload) {
         if payload.is_empty() {
             return;
@@ -104,7 +105,7 @@ impl Reassembly {
         self.ready.push_back(payload.clone());
     }
 
-    /// Hands over everything from `nxt` that is in order; returns the position after it.
+    /// Appends all data that is in order from `nxt` on. Returns the position after it.
     pub(super) fn deliver_from(&mut self, nxt: u64) -> u64 {
         let Some((start, end)) = self.ranges.first().filter(|&(start, _)| start <= nxt) else { return nxt };
         self.ranges.remove_below(end);
@@ -123,7 +124,7 @@ impl Reassembly {
         end
     }
 
-    /// Up to `max` bytes in order.
+    /// Takes up to `max` in-order bytes.
     pub(super) fn read(&mut self, max: usize) -> Option<Payload> {
         let front = self.ready.front_mut()?;
         if max == 0 {
@@ -137,7 +138,7 @@ impl Reassembly {
         Some(part)
     }
 
-    /// What is in order and read next.
+    /// The in-order data to be read next.
     pub(super) fn front(&self) -> Option<&Payload> {
         self.ready.front()
     }
@@ -146,7 +147,7 @@ impl Reassembly {
         self.ready.front_mut()
     }
 
-    /// Throws away what is in order.
+    /// Discards all in-order data.
     pub(super) fn discard_ready(&mut self) {
         while self.ready.pop_front().is_some() {}
     }

@@ -40,7 +40,7 @@ fn the_newest_block_is_reported_first() {
     assert!(!receiver.has_blocks());
 }
 
-/// RFC 2883, Section 4: what came twice is told once, first.
+/// RFC 2883, Section 4: a duplicate is reported once, as the first block.
 #[test]
 fn a_duplicate_is_reported_once() {
     let mut receiver = receiver(100_000);
@@ -50,7 +50,7 @@ fn a_duplicate_is_reported_once() {
     assert_eq!(blocks(&mut receiver), [(1_000, 2_000)]);
 }
 
-/// RFC 9293, Section 3.8.6.2.2: the edge moves by whole segments, or not at all.
+/// RFC 9293, Section 3.8.6.2.2: the edge moves by whole segments or not at all.
 #[test]
 fn the_window_opens_by_whole_segments() {
     let mut receiver = receiver(4_096);
@@ -63,7 +63,7 @@ fn the_window_opens_by_whole_segments() {
     assert_eq!(receiver.take_window(7), 10);
 }
 
-/// A relay passes on what came, and its limit follows: the peer hears of it without sending anything.
+/// A relay forwards received data, and its limit grows. An ACK tells the peer although the peer sends nothing.
 #[test]
 fn a_limit_that_grows_by_a_sixteenth_of_the_window_is_told() {
     let mut receiver = receiver(100_000);
@@ -77,7 +77,7 @@ fn a_limit_that_grows_by_a_sixteenth_of_the_window_is_told() {
     assert!(receiver.acks.is_due());
 }
 
-/// With less than two segments its sender has one on its way at a time.
+/// With a window of less than two segments the peer has only one in flight at a time.
 #[test]
 fn a_limit_that_grows_to_two_segments_is_told() {
     for (before, after, told) in [(15, 26, true), (21, 32, false)] {
@@ -97,7 +97,7 @@ fn a_limit_that_grows_to_two_segments_is_told() {
 #[test]
 fn without_sack_no_duplicate_ack_is_kept_back() {
     for sack in [true, false] {
-        // A window that is open already: while it grows, every segment is acknowledged.
+        // The window is open already. While it grows, every segment is acknowledged.
         let mut receiver = receiver(1 << 16);
         receiver.acks.on_established(1 << 16, 1_000, sack);
         let mut acks = 0;
@@ -112,7 +112,7 @@ fn without_sack_no_duplicate_ack_is_kept_back() {
     }
 }
 
-/// Linux TCP_SACK_BLOCKS_EXPECTED: of thirty islands each is told in time, although an ACK has room for three.
+/// Linux TCP_SACK_BLOCKS_EXPECTED: each of thirty blocks is reported in time, although an ACK has room for three.
 #[test]
 fn islands_beyond_the_second_are_told_before_they_are_forgotten() {
     let mut receiver = receiver(1 << 20);
@@ -128,7 +128,7 @@ fn islands_beyond_the_second_are_told_before_they_are_forgotten() {
     assert_eq!(told.len(), 30, "{told:?}");
 }
 
-/// As Linux: as many as when data begins, also where ACKs rode along with data.
+/// As Linux: as many quick ACKs as when data begins, even if data carried ACKs before.
 #[test]
 fn after_a_duplicate_acks_leave_at_once() {
     for (window, quick) in [(1 << 16, 16), (6_000, 3)] {
@@ -146,7 +146,7 @@ fn after_a_duplicate_acks_leave_at_once() {
         acked_at_once(&mut receiver);
         receiver.acks.on_data_sent(Instant::ZERO);
         assert!(!acked_at_once(&mut receiver));
-        // Until no quick ACKs are left.
+        // Uses up the quick ACKs.
         for _ in 0..20 {
             receiver.acks.now();
             receiver.acks.on_ack_sent();
@@ -159,8 +159,8 @@ fn after_a_duplicate_acks_leave_at_once() {
 }
 
 proptest! {
-    /// Segments in any order, cut anyhow: every byte once and in order, nothing beyond the window, and an edge that never
-    /// moves back.
+    /// For segments in any order and of any length. Every byte is delivered once and in order, nothing beyond the
+    /// window is accepted, and the edge never moves back.
     #[test]
     fn bytes_come_out_once_and_in_order(
         segments in proptest::collection::vec((0u64..3_000, 1u64..400), 1..120),
@@ -191,7 +191,8 @@ proptest! {
     }
 }
 
-/// What fills the first hole is taken however much waits behind it; else nothing would ever move on.
+/// Data that fills the first hole is always accepted, however much waits behind it. Otherwise the stream would stop for
+/// ever.
 #[test]
 fn splinters_behind_a_hole_are_bounded_and_the_hole_can_be_filled() {
     for step in [1, 2] {

@@ -8,17 +8,18 @@ use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 use crate::filter::WindowedMax;
 
-/// W = B x RTT (Eq. (4)), B measured over the last M ACKs (Eq. (3)), some of them from before the loss. What is ours beyond the
-/// printed rule (`barr-text`) has a switch each in `Form`; docs/evidence/reproduction.md says what it is worth.
+/// W = B x RTT (Eq. (4)). B is measured over the last M ACKs (Eq. (3)), some of them from before the loss. Each of our
+/// changes to the printed rule (`barr-text`) has a switch in `Form`. docs/evidence/reproduction.md reports what each is
+/// worth.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Barr {
-    /// Which form of it.
+    /// The form of the algorithm.
     #[serde(default = "improved")]
     name: ReductionName,
-    /// When each of the last M ACKs came, and what had been delivered by then.
+    /// Arrival of each of the last M ACKs, and the packets delivered by then.
     acks: VecDeque<Point>,
     delivered: u64,
-    /// Packets per second times 1,024: the highest in the window of an RTT, and the last.
+    /// Packets per second times 1,024: the highest of the last RTT, and the last one.
     bandwidth: WindowedMax,
     #[serde(default)]
     last_bandwidth: Option<u64>,
@@ -28,23 +29,24 @@ pub struct Barr {
     rtt: Duration,
 }
 
-/// What differs from the printed rule.
+/// Changes to the printed rule.
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// What is delivered counts, cumulatively or by SACK. Eq. (3) has acknowledged numbers, which stand still in recovery, so that B
-    /// falls to nothing where M ACKs come within a round trip; its prose has the data received.
+    /// B counts delivered data, acknowledged cumulatively or by SACK. Eq. (3) uses acknowledged numbers, which stand
+    /// still in recovery. So B falls to 0 if M ACKs come within a round trip. The prose of the paper uses the data
+    /// received.
     delivered: bool,
-    /// Our choice: the highest B of the last RTT. At 100 Mbit/s M ACKs come within a fraction of an RTT, and a burst of losses
-    /// leaves a gap in them at any rate; a pause of the sender's own is not what the path can carry, and a W that follows it
-    /// pauses again one RTT later.
+    /// Our choice: the highest B of the last RTT. At 100 Mbit/s M ACKs come within a fraction of an RTT. At every rate
+    /// a burst of losses leaves a gap in the ACKs. A pause of the sender does not show what the path can carry. If W
+    /// follows it, the sender pauses again one RTT later.
     highest: bool,
-    /// Our choice: slow start goes on during recovery where the loss does not affect ssthresh: at high loss rates a flow is in
-    /// recovery before slow start ends, and would never fill its path. The text says that neither cwnd nor ssthresh is affected, and
-    /// nothing of how the window grows.
+    /// Our choice: slow start continues during recovery, because the loss does not affect ssthresh. At high loss rates
+    /// a flow is in recovery before slow start ends. Without this it would never fill its path. The text says that
+    /// neither cwnd nor ssthresh is affected, but not how the window grows.
     slow_start: bool,
-    /// Our choice: recovery leaves no less than the cwnd of before, because the loss does not affect it (Section VII.C).
+    /// Our choice: recovery leaves at least the earlier cwnd, because the loss does not affect it (Section VII.C).
     keeps: bool,
-    /// Our choice: RTTs from the record of what was sent; the text takes the echoed timestamp, which is old behind a hole.
+    /// Our choice: RTTs from the record of departures. The text takes the echoed timestamp, which is old behind a hole.
     by_record: bool,
 }
 
@@ -73,11 +75,11 @@ struct Point {
 
 /// slide_wnd_size of Section VI.
 const M: usize = 200;
-/// Of the rate.
+/// Scale of the rate.
 const SCALE: u64 = 1_024;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Our choice: of no packet no ACK comes that could raise it again, and of one no duplicate.
+/// Our choice: a window of 0 brings no ACK that could raise it again, and a window of 1 no duplicate ACK.
 const W_MIN: u32 = 2;
 
 fn improved() -> ReductionName {
@@ -91,7 +93,7 @@ impl Default for Barr {
 }
 
 impl Barr {
-    /// The form of that name.
+    /// The form with this name.
     pub(super) fn named(name: ReductionName) -> Self {
         Barr {
             name,
@@ -149,7 +151,7 @@ impl RateReduction for Barr {
     fn on_ack(&mut self, sample: &AckSample, window: &mut Window) -> u32 {
         let form = Form::of(self.name);
         let grown = if form.slow_start { slow_start(self.w, sample, window) } else { 0 };
-        // Before M ACKs nothing is known, and W stays.
+        // Before M ACKs B is not known, and W stays.
         let Some(last) = self.last_bandwidth else { return self.w };
         let bandwidth = if form.highest { self.bandwidth.get() } else { last };
         let per_rtt = u128::from(bandwidth) * u128::from(self.rtt.as_nanos());
@@ -197,7 +199,8 @@ mod tests {
         assert_eq!(barr.acks.len(), M);
     }
 
-    /// Eq. (3) of M duplicate ACKs as printed: nothing is acknowledged, and W is the least there is. With what SACKs deliver it is not.
+    /// As printed, Eq. (3) of M duplicate ACKs is 0, because nothing is acknowledged, and W is the least. With data by
+    /// SACK it is not.
     #[test]
     fn as_printed_nothing_acknowledged_is_no_bandwidth() {
         let of = |name: ReductionName, acks: u64| {
@@ -218,8 +221,8 @@ mod tests {
         assert_eq!(of(ReductionName::BarrText, M as u64), 180, "nothing is known yet");
     }
 
-    /// Half as many ACKs from a time on: as printed W follows at once and stays there, ours holds the highest of a round trip, goes on
-    /// with slow start, and comes back to what was before.
+    /// From some time on ACKs deliver half as much. As printed W follows at once and stays there. Ours holds the
+    /// highest of a round trip, and returns to the earlier cwnd.
     #[test]
     fn as_printed_the_window_follows_the_last_estimate() {
         let of = |name: ReductionName| {
@@ -232,7 +235,7 @@ mod tests {
             for n in 0..400u64 {
                 sample.now = Instant::ZERO + Duration::from_millis(2 * n);
                 sample.delivered = if n < 380 { 2 } else { 1 };
-                // Cumulatively nothing more is acknowledged from then on.
+                // From then on no more data is acknowledged cumulatively.
                 (sample.una, sample.mss) = (2 * n.min(379), 1);
                 barr.on_measurement(&sample);
             }

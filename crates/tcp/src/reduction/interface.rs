@@ -1,4 +1,4 @@
-//! The interface of rate reductions: what one is told, what it answers.
+//! The interface of rate reductions: what a reduction is told, what it answers.
 
 use core::fmt::Debug;
 
@@ -10,7 +10,7 @@ use crate::names::named;
 named! {
     /// A rate reduction by name.
     ReductionName {
-        /// The window at once (RFC 6675).
+        /// cwnd is ssthresh at once (RFC 6675).
         Rfc6675 = "rfc6675",
         /// One packet less for every two ACKs, as Linux before 3.2.
         Rh = "rh",
@@ -19,43 +19,43 @@ named! {
         Prr = "prr",
         /// Its predecessor PRR-SSRB (RFC 6937), as Linux 3.2 to 4.3.
         PrrSsrb = "prr-ssrb",
-        /// By the length of the queue.
+        /// cwnd follows the length of the queue.
         Qarr = "qarr",
-        /// By the bandwidth.
+        /// cwnd follows the bandwidth.
         Barr = "barr",
         /// QARR as printed: Eqs. (1), (2) at every ACK.
         QarrText = "qarr-text",
-        /// The same, and below the target W rises, as Section VII.C tells of it.
+        /// As `qarr-text`, and W rises below the target (Section VII.C).
         QarrTextRaises = "qarr-text-raises",
-        /// The same as printed, RTTs by our own record of what was sent.
+        /// As `qarr-text`, with RTTs from our own record of departures.
         QarrTextRecord = "qarr-text-record",
-        /// The same as printed, once per round trip.
+        /// As `qarr-text`, once per round trip.
         QarrTextRound = "qarr-text-round",
-        /// The same as printed, once per round trip, by the shortest queue of it.
+        /// As `qarr-text`, once per round trip, by its shortest queue.
         QarrTextShortest = "qarr-text-shortest",
         /// BARR as printed: Eqs. (3), (4) at every ACK.
         BarrText = "barr-text",
-        /// The same, with B of all that is delivered, cumulatively or by SACK.
+        /// As `barr-text`, with B of all data delivered, cumulatively or by SACK.
         BarrTextDelivered = "barr-text-delivered",
-        /// The same as printed, with the highest B of a round trip.
+        /// As `barr-text`, with the highest B of a round trip.
         BarrTextHighest = "barr-text-highest",
-        /// The same as printed, RTTs by our own record of what was sent.
+        /// As `barr-text`, with RTTs from our own record of departures.
         BarrTextRecord = "barr-text-record",
-        /// The same as printed, with slow start going on inside recovery.
+        /// As `barr-text`, with slow start during recovery.
         BarrTextSlowStart = "barr-text-slow-start",
-        /// The same as printed, left with no less than the cwnd of before.
+        /// As `barr-text`, but recovery leaves at least the earlier cwnd.
         BarrTextKeeps = "barr-text-keeps",
-        /// QARR as printed, at ACKs that move SND.UNA alone.
+        /// As `qarr-text`, only at ACKs that advance SND.UNA.
         QarrTextCumulative = "qarr-text-cumulative",
     }
 }
 
-/// What cwnd does during fast recovery.
+/// Controls cwnd during fast recovery.
 pub trait RateReduction: Debug + Send {
-    /// Which one it is.
+    /// Name of the algorithm.
     fn name(&self) -> ReductionName;
 
-    /// An ACK in any state, before loss detection: for those that measure all the time.
+    /// Takes an ACK in any state, before loss detection. For algorithms that measure all the time.
     fn on_measurement(&mut self, _sample: &AckSample) {}
 
     /// Fast recovery begins. Returns cwnd.
@@ -70,35 +70,35 @@ pub trait RateReduction: Debug + Send {
     /// Fast recovery ends. Returns cwnd.
     fn exit(&mut self, window: Window) -> u32;
 
-    /// Whether ssthresh is lowered, and the congestion control told.
+    /// True if ssthresh is lowered, and the congestion control is told.
     fn lowers_ssthresh(&self) -> bool {
         true
     }
 
-    /// How many bytes beyond the advertised window new data may go.
+    /// Number of bytes that new data may go beyond the advertised window.
     fn window_extension(&self, _holes: &Holes) -> u64 {
         0
     }
 }
 
-/// How fast recovery begins.
+/// The state when fast recovery begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Now.
     pub now: Instant,
     /// Packets between SND.UNA and SND.NXT that the receiver was not known to have before this ACK (RecoverFS of RFC 9937).
     pub recover_fs: u32,
-    /// Pipe.
+    /// Packets in flight (pipe).
     pub in_flight: u32,
     /// Smoothed RTT.
     pub srtt: Duration,
 }
 
-/// What the receiver lacks and has, as SACK tells.
+/// Missing and received data, as SACK reports it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Holes {
-    /// Bytes from SND.UNA to the highest one reported: holes and what arrived out of order, n1 + n2 of the paper.
+    /// Bytes from SND.UNA to the highest one reported: holes and data received out of order, n1 + n2 of the paper.
     pub span: u64,
-    /// Some of what is missing below it was not sent again yet.
+    /// Some missing data below that was not retransmitted yet.
     pub waiting: bool,
 }

@@ -5,7 +5,8 @@ use alloc::boxed::Box;
 use super::{AnyReduction, Entry, Holes, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 
-/// Lets new data go beyond the advertised window during recovery, by what the receiver will free once its holes are filled.
+/// Lets new data exceed the advertised window during recovery, by the space that the receiver frees once its holes are
+/// filled.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Opportunistic {
     inner: Box<dyn AnyReduction>,

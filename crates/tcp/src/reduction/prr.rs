@@ -1,4 +1,4 @@
-//! Proportional rate reduction (RFC 9937), and as RFC 6937 had it. Counts are in packets.
+//! Proportional rate reduction (RFC 9937), and its version in RFC 6937. Counts are in packets.
 
 use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
@@ -6,7 +6,7 @@ use crate::congestion::{AckSample, Window};
 /// State of RFC 9937, Section 6, under its names.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Prr {
-    /// PRR-SSRB of RFC 6937, Section 3.1: below ssthresh every ACK is a safe one. What Linux ran from 3.2 to 4.3
+    /// PRR-SSRB of RFC 6937, Section 3.1: below ssthresh every ACK is a safe one. Linux used it from 3.2 to 4.3
     /// (net/ipv4/tcp_input.c:tcp_cwnd_reduction).
     slow_start_reduction_bound: bool,
     prr_delivered: u64,
@@ -28,7 +28,7 @@ impl RateReduction for Prr {
 
     fn enter(&mut self, entry: &Entry, _window: Window) -> u32 {
         *self = Prr { prr_delivered: 0, prr_out: 0, recover_fs: u64::from(entry.recover_fs).max(1), ..*self };
-        // Until the ACK that began recovery has been counted, nothing may leave but the fast retransmit.
+        // Only the fast retransmit may leave until the ACK that began recovery has been counted.
         entry.in_flight + 1
     }
 

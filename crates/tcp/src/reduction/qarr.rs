@@ -5,42 +5,43 @@ use crate::congestion::{AckSample, Window};
 
 /// Keeps Q_T packets in the queue during recovery.
 ///
-/// As printed (`qarr-text`) every ACK lowers W by Q - Q_T, Eq. (2), with Q by Eq. (1). What is ours beyond that has a switch each in
-/// `Form`; docs/evidence/reproduction.md says what it is worth.
+/// As printed (`qarr-text`) every ACK lowers W by Q - Q_T, Eq. (2), with Q by Eq. (1). Each of our changes has a switch
+/// in `Form`. docs/evidence/reproduction.md reports what each is worth.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Qarr {
-    /// Which form of it.
+    /// The form of the algorithm.
     #[serde(default = "improved")]
     name: ReductionName,
     w: u32,
-    /// When W was last moved, SND.NXT: what was sent before says nothing of the move.
+    /// SND.NXT when W was last moved. ACKs for data sent before do not show the effect.
     round_end: u64,
-    /// The queue as the RTTs of this round show it: the shortest.
+    /// The queue by the RTTs of this round: the shortest, or the last one without `shortest`.
     queue: Option<u32>,
-    /// W was used in this round.
+    /// True if W was used in this round.
     limited: bool,
-    /// The last round had no queue.
+    /// True if the last round had no queue.
     filling: bool,
 }
 
-/// What differs from the printed rule.
+/// Changes to the printed rule.
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// Our choice: once per round trip in full, because what the queue shows is one RTT old: on every ACK it would overshoot by a window.
+    /// Our choice: W moves once per round trip, in full, because the queue is known one RTT late. On every ACK it would
+    /// overshoot by a window.
     per_round: bool,
-    /// Our choice: by the shortest queue of the round trip, which a burst of the sender's own does not lengthen.
+    /// Our choice: the shortest queue of the round trip counts, because a burst of the sender does not lengthen it.
     shortest: bool,
-    /// W moves by Q_T - Q in both directions, as Section VII.C tells; Eq. (2) only lowers it.
+    /// W moves by Q_T - Q in both directions (Section VII.C). Eq. (2) only lowers it.
     raises: bool,
-    /// Our choice: while a whole round trip shows no queue at all, W grows at the pace of slow start: at high loss rates a flow is in
-    /// recovery before it has filled its path, and would need hundreds of round trips.
+    /// Our choice: while whole round trips show no queue at all, W grows at the pace of slow start. At high loss rates
+    /// a flow is in recovery before it has filled its path. Without this it would need hundreds of round trips.
     fills: bool,
-    /// Our choice: RTTs from the record of what was sent, and pipe before the ACK, which is what the RTT was seen with. The text takes
-    /// the echoed timestamp, and behind a hole a receiver echoes that of the last segment before it (RFC 7323, Section 4.3), so
-    /// that the RTT seems to grow as long as the hole is open.
+    /// Our choice: RTTs from the record of departures, and pipe before the ACK, to which the RTT belongs. The text
+    /// takes the echoed timestamp. Behind a hole a receiver echoes the last segment before the hole (RFC 7323, Section
+    /// 4.3). So the RTT seems to grow while the hole is open.
     by_record: bool,
-    /// An experiment, not in what we recommend: only ACKs that move SND.UNA count, as only there Linux calls the hook pkts_acked of
-    /// Section VI with an RTT. The text has every ACK.
+    /// An experiment, not part of the recommended form: only ACKs that advance SND.UNA count. Only for these Linux
+    /// calls the hook pkts_acked of Section VI with an RTT. The text uses every ACK.
     cumulative: bool,
 }
 
@@ -76,7 +77,7 @@ impl Form {
 
 /// The target queue (queue_len_threshold of Section VI).
 const Q_T: u32 = 5;
-/// Our choice: of no packet no ACK comes that could raise it again, and of one no duplicate.
+/// Our choice: a window of 0 brings no ACK that could raise it again, and a window of 1 no duplicate ACK.
 const W_MIN: u32 = 2;
 
 fn improved() -> ReductionName {
@@ -90,7 +91,7 @@ impl Default for Qarr {
 }
 
 impl Qarr {
-    /// The form of that name.
+    /// The form with this name.
     pub(super) fn named(name: ReductionName) -> Self {
         Qarr { name, w: 0, round_end: 0, queue: None, limited: false, filling: false }
     }
@@ -108,7 +109,7 @@ impl Qarr {
         Some((u64::from(pipe) * rtt.saturating_sub(base) / rtt) as u32)
     }
 
-    /// W moves by what the queue differs from its target.
+    /// Moves W by the difference between the queue and its target.
     fn correct(&mut self, queue: u32, may_rise: bool) {
         if queue > Q_T || may_rise {
             self.w = self.w.saturating_add(Q_T).saturating_sub(queue).max(W_MIN);
@@ -160,7 +161,7 @@ impl RateReduction for Qarr {
         self.w
     }
 
-    /// What W has come to; the loss affects neither cwnd nor ssthresh (Section VII.C).
+    /// Returns W. The loss affects neither cwnd nor ssthresh (Section VII.C).
     fn exit(&mut self, _window: Window) -> u32 {
         self.w
     }
@@ -217,7 +218,8 @@ mod tests {
         assert_eq!(qarr.on_ack(&sample(100, 1_004), &mut window), 56);
     }
 
-    /// 190 packets are in the pipe after an ACK that says 125 ms by the record and 200 ms by the echo: 38 wait, or 95.
+    /// 190 packets are in flight after an ACK. Its RTT is 125 ms by the record and 200 ms by the echo. By the echo 95
+    /// packets wait.
     #[test]
     fn as_printed_every_ack_lowers_the_window_by_what_the_echo_shows() {
         let echo = |ms| AckKind { echo_rtt: Some(Duration::from_millis(ms)), ..AckKind::default() };
@@ -236,7 +238,7 @@ mod tests {
         assert_eq!(of(ReductionName::QarrTextRound, &[late, late, short]), [110, 110, 110]);
         let partial = AckSample { una_advanced: true, ..late };
         assert_eq!(of(ReductionName::QarrTextCumulative, &[late, partial, late]), [200, 110, 110]);
-        // The second round trip ends with the fourth ACK, whose queue is the longer one.
+        // The second round trip ends with the fourth ACK, which shows the longer queue.
         let end = AckSample { una: 102, nxt: 200, ..late };
         assert_eq!(of(ReductionName::QarrTextRound, &[late, late, short, end]), [110, 110, 110, 20]);
         assert_eq!(of(ReductionName::QarrTextShortest, &[late, late, short, end]), [110, 110, 110, 110]);

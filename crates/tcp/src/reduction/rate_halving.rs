@@ -26,7 +26,7 @@ impl RateReduction for RateHalving {
         cwnd.min(sample.in_flight + 1)
     }
 
-    /// What rate halving did not take off is taken off here; what it took too much stays off.
+    /// Lowers cwnd to ssthresh if rate halving did not get there. A lower cwnd stays.
     fn exit(&mut self, window: Window) -> u32 {
         window.cwnd.min(window.ssthresh)
     }

@@ -3,7 +3,7 @@
 use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};
 
-/// Waits until pipe has fallen to ssthresh, then sends a packet for each that leaves.
+/// Waits until pipe has fallen to ssthresh, then sends one packet for each that leaves the network.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Halving;
 

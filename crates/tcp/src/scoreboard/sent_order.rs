@@ -1,4 +1,4 @@
-//! The list of segments in the order in which they were sent last: those that may still be on their way (Linux tsorted_sent_queue).
+//! The list of segments that may still be in flight, in order of their last transmission (Linux tsorted_sent_queue).
 
 use super::{Mark, Scoreboard};
 
@@ -22,7 +22,8 @@ impl Scoreboard {
         self.join(Some(number), None);
     }
 
-    /// Puts a segment where its time of sending belongs. Only after an undo, so a search from the newest will do.
+    /// Inserts a segment by its departure time. This is needed only after an undo, so a linear search from the newest
+    /// is enough.
     pub(super) fn link_in_order(&mut self, number: u32) {
         let Some(at) = self.get(number).map(|segment| (segment.sent_at, segment.end)) else { return };
         let later = |number: u32| self.get(number).is_some_and(|s| (s.sent_at, s.end) > at);
@@ -54,7 +55,7 @@ impl Scoreboard {
         self.get(number).map(|segment| segment.prev).filter(|&prev| prev != number)
     }
 
-    /// Makes `next` follow `prev`, either of which may be the end of the list.
+    /// Links `next` after `prev`. `None` stands for the end of the list.
     fn join(&mut self, prev: Option<u32>, next: Option<u32>) {
         match prev.and_then(|prev| self.get_mut(prev).map(|segment| (prev, segment))) {
             Some((prev, segment)) => segment.next = next.unwrap_or(prev),

@@ -1,10 +1,10 @@
-//! Whether a scoreboard that was read from another process can be one.
+//! Checks the state of a scoreboard that was read from another process.
 
 use super::{Mark, Scoreboard};
 
 impl Scoreboard {
-    /// The segments follow each other from SND.UNA to SND.NXT, the list in order of sending leads through those that are in it, and the
-    /// counters count.
+    /// True if the segments are adjacent from SND.UNA to SND.NXT, the list in order of sending links exactly its
+    /// members, and the counters are right.
     pub(crate) fn is_sound(&self) -> bool {
         let mut at = self.una;
         let follow = self.segments.iter().all(|segment| {

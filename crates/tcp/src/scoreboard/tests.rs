@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 
 impl Scoreboard {
-    /// As after so many segments.
+    /// Starts the numbers at `first`.
     pub(crate) fn numbered_from(mut self, first: u32) -> Self {
         (self.base, self.retransmit_hint) = (first, first);
         self
@@ -91,11 +91,11 @@ fn a_peer_cannot_cut_what_it_reports_into_ever_more_ranges() {
         hostile.sack(byte, byte + 1, |_| {});
     }
     assert_eq!(hostile.sacked_ranges().len(), 20);
-    // What adjoins one is still taken, and so is what covers them.
+    // A block that touches a range is still accepted, and so is one that covers them.
     assert_eq!(hostile.sack(1_002, 1_100, |_| {}), 0);
     assert_eq!(hostile.sacked_ranges().first(), Some((1_001, 1_100)));
     assert_eq!(hostile.sack(1_000, 2_000, |_| {}), 10);
-    // A path that loses every other packet makes no more than half as many as there are segments.
+    // A path that loses every second packet makes at most half as many ranges as segments.
     let mut honest = board(1_000);
     for n in (1..1_000).step_by(2) {
         assert_eq!(honest.sack(1_000 + n * 100, 1_100 + n * 100, |_| {}), 1);
@@ -125,7 +125,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 proptest! {
-    /// Counters agree with the marks, the list holds what is neither arrived nor lost, in order of sending, and the next
+    /// Counters match the marks. The list holds the segments neither arrived nor lost, in order of sending. The next
     /// lost segment is the lowest.
     #[test]
     fn counters_lists_and_hints_agree_with_the_marks(

@@ -1,4 +1,4 @@
-//! What one ACK acknowledges, gathered segment by segment (Linux tcp_sacktag_one and tcp_clean_rtx_queue).
+//! The segments that one ACK acknowledges, gathered one by one (Linux tcp_sacktag_one and tcp_clean_rtx_queue).
 
 use paceline_wire::{Duration, Instant};
 
@@ -14,9 +14,9 @@ pub(super) struct Accounting {
     high_seq: u64,
     /// The highest position known to have arrived before this ACK.
     pub(super) prior_fack: u64,
-    /// Segments ever taken for lost, before it.
+    /// Number of segments marked lost since the start, before this ACK.
     pub(super) prior_lost: u64,
-    /// Something in flight had been reported by SACK before it.
+    /// Some segment in flight was already reported by SACK before this ACK.
     pub(super) had_sacked: bool,
     pub(super) rate: RateGather,
     pub(super) newest: Option<Newest>,
@@ -24,10 +24,10 @@ pub(super) struct Accounting {
     pub(super) last_acked_sent: Option<Instant>,
     pub(super) first_sacked_sent: Option<Instant>,
     pub(super) last_sacked_sent: Option<Instant>,
-    /// The lowest segment, never sent again, that arrived after a later one.
+    /// Start of the lowest newly reported segment that was never retransmitted and arrived after a later one.
     pub(super) reord_sack: u64,
     pub(super) reord_ack: u64,
-    /// Data sent once, before the episode, has arrived (F-RTO).
+    /// Data sent only once, before the episode began, has arrived (F-RTO).
     pub(super) original_delivered: bool,
     pub(super) retransmission_acked: bool,
     pub(super) acked_were_sacked: bool,
@@ -62,7 +62,7 @@ impl Accounting {
         }
     }
 
-    /// A segment was reported by SACK.
+    /// Counts a segment reported by SACK.
     pub(super) fn on_sacked(&mut self, segment: &Segment) {
         self.deliver(segment);
         self.newly_sacked += 1;
@@ -76,7 +76,7 @@ impl Accounting {
         }
     }
 
-    /// A segment was acknowledged cumulatively.
+    /// Counts a segment acknowledged cumulatively.
     pub(super) fn on_acked(&mut self, segment: &Segment) {
         if segment.mark.contains(Mark::EVER_RETRANSMITTED) {
             self.retransmission_acked = true;
@@ -98,7 +98,8 @@ impl Accounting {
         self.delivered_bytes += segment.end - segment.start;
         self.rate.on_delivered(segment);
         let rtt = self.now.saturating_since(segment.sent_at);
-        // An ACK within the shortest RTT is for the original, not for the retransmission (RFC 8985, Section 6.2, step 2).
+        // An ACK within the shortest RTT is for the original, not for the retransmission (RFC 8985, Section 6.2, step
+        // 2).
         if rtt < self.min_rtt && segment.mark.contains(Mark::EVER_RETRANSMITTED) {
             return;
         }
@@ -109,13 +110,13 @@ impl Accounting {
         });
     }
 
-    /// When the segment sent last was sent, of those newly delivered and never retransmitted.
+    /// Departure time of the newest segment that is newly delivered and was never retransmitted.
     pub(super) fn newest_sent(&self) -> Option<Instant> {
         self.last_acked_sent.max(self.last_sacked_sent)
     }
 
-    /// RTTs, by Karn's rule never of what was sent twice: of the oldest segment delivered, for the timeout, and of the
-    /// newest, for congestion control (tcp_clean_rtx_queue).
+    /// Returns the RTTs, by Karn's rule never of retransmitted segments. The oldest delivered segment gives the RTT for
+    /// the timeout, the newest the RTT for congestion control (tcp_clean_rtx_queue).
     pub(super) fn rtts(&self) -> Rtts {
         let since = |sent: Option<Instant>| sent.map(|sent| self.now.saturating_since(sent));
         let acked = !self.retransmission_acked;

@@ -11,12 +11,12 @@ use crate::detection::{DUP_THRESH, LossSample};
 use crate::schedule::Answer;
 use crate::scoreboard::Mark;
 
-/// What the board says that an ACK has delivered.
+/// Deliveries by one ACK, as the scoreboard counts them.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
-    /// Segments, by SACK, D-SACK or cumulatively.
+    /// Segments delivered by SACK, D-SACK or cumulatively.
     newly: u32,
-    /// Segments acknowledged now of which duplicate ACKs had told (without SACK).
+    /// Newly acknowledged segments that duplicate ACKs had already counted (without SACK).
     told: u32,
     /// Segments acknowledged cumulatively.
     acked: u32,
@@ -25,13 +25,13 @@ struct Arrived {
 }
 
 impl Sender {
-    /// Takes an ACK: is it acceptable, what window does it offer, and what does it say of data in flight?
+    /// Takes an ACK: checks it, takes its window, and processes its news of data in flight.
     pub(crate) fn on_ack(&mut self, input: &AckInput<'_>) -> AckVerdict {
         let prior_una = self.board.una();
         if input.ack > self.board.nxt() {
             return AckVerdict::Unsent;
         }
-        // RFC 5961, Section 5.2, and nothing below what was ever acknowledged (Linux tcp_ack).
+        // RFC 5961, Section 5.2, and no ACK below the start of the stream (Linux tcp_ack).
         if input.ack + self.peer.max_window.min(self.totals.bytes_acked) < prior_una {
             return AckVerdict::TooOld;
         }
@@ -60,8 +60,8 @@ impl Sender {
         if old { AckVerdict::Old } else { AckVerdict::Taken }
     }
 
-    /// The order of work while something is in flight: what has arrived, what that measures, what is lost and in which state that leaves
-    /// the sender, the timer, the window.
+    /// Processes an ACK while data is in flight, in this order: deliveries, measurements, losses and the state that
+    /// follows, timer, window.
     fn on_ack_of_flight(&mut self, input: &AckInput<'_>, prior_una: u64, mut flags: Flags) {
         let now = input.now;
         let prior_in_flight = self.in_flight();
@@ -74,7 +74,7 @@ impl Sender {
         self.report.on_delivered(&account, rtts, u64::from(arrived.told) * u64::from(self.mss));
         flags.set_timer |= !flags.una_advanced && updated && self.head_was_sent_after(now, rtts);
 
-        // Written where it stays: a copy would cost a tenth of the ACK.
+        // Written in place: a copy would cost a tenth of the ACK's processing time.
         let mut sample = self.base_sample(now);
         sample.delivered = arrived.newly;
         sample.delivered_bytes = account.delivered_bytes;
@@ -83,7 +83,8 @@ impl Sender {
         sample.sent_at = account.newest_sent();
         sample.rtt = updated.then_some(rtts.latest.or(input.echo_rtt)).flatten().or(rtts.latest);
         sample.kind = AckKind {
-            // The ACK that fills a hole shows another window, because its data was not read yet, and so is not predicted.
+            // An ACK that fills a hole advertises another window, because its data is unread. So header prediction
+            // fails for it.
             slow_path: !flags.una_advanced || !input.sacks.is_empty() || account.had_sacked || flags.ece,
             delayed: arrived.delayed,
             repeated: arrived.newly == 0 && !flags.not_duplicate() && !flags.old,
@@ -115,7 +116,8 @@ impl Sender {
         self.move_window(&sample, flags);
     }
 
-    /// Nothing is in flight, as with every segment that a mere receiver of data gets: it changes nothing for its sending half.
+    /// Processes an ACK while nothing is in flight. A pure receiver of data gets only these, and they change nothing
+    /// for its sender.
     fn on_ack_of_nothing(&mut self, input: &AckInput<'_>, prior_una: u64, mut flags: Flags) {
         if flags.window_update {
             self.usage.open_round();
@@ -147,7 +149,7 @@ impl Sender {
         Accounting::new(now, min_rtt, self.episode.high_seq, &self.board)
     }
 
-    /// Enters the ACK on the board: SACK blocks, then what is acknowledged cumulatively.
+    /// Records the ACK on the scoreboard: SACK blocks first, then the cumulative acknowledgement.
     #[inline]
     fn deliver(
         &mut self,
@@ -164,8 +166,8 @@ impl Sender {
         self.episode.newly_sacked = account.newly_sacked;
         let acked = self.take_cumulative(input.now, ack, account);
         self.totals.bytes_acked += ack - prior_una;
-        // Without SACK an ACK that covers a retransmission says nothing of the originals beside it, which the receiver may
-        // have held all along (tcp_clean_rtx_queue).
+        // Without SACK an ACK that covers a retransmission does not tell when the originals beside it arrived. The
+        // receiver may have held them before (tcp_clean_rtx_queue).
         flags.original_delivered |=
             account.original_delivered && (self.sack_ok || !account.retransmission_acked);
         let mut told = 0;
@@ -185,7 +187,7 @@ impl Sender {
         Arrived { newly, told, acked, delayed }
     }
 
-    /// What is acknowledged cumulatively. Returns how many segments.
+    /// Takes the cumulative acknowledgement and returns the number of segments.
     fn take_cumulative(&mut self, now: Instant, ack: u64, account: &mut Accounting) -> u32 {
         let Sender { board, detection, owns_response, .. } = self;
         board.acknowledge(ack, |segment| {
@@ -196,7 +198,7 @@ impl Sender {
         })
     }
 
-    /// Feeds the estimator (RFC 6298, Section 2; RFC 7323, Section 4). True if there was a sample for the timeout.
+    /// Feeds the RTT estimator (RFC 6298, Section 2; RFC 7323, Section 4). True if there was a sample for the timeout.
     fn update_rtt(&mut self, input: &AckInput<'_>, rtts: Rtts, arrived: &Arrived) -> bool {
         let seq = rtts.seq.or(input.echo_rtt.filter(|_| arrived.acked > 0));
         let Some(seq) = seq else { return false };
@@ -210,14 +212,14 @@ impl Sender {
         true
     }
 
-    /// Whether the first segment was last sent after what has arrived now: then the timer may start anew. Otherwise it would never
-    /// expire while later data arrives (tcp_clean_rtx_queue).
+    /// True if the first segment was last sent after the newly reported ones, so that the timer may restart. If any
+    /// later arrival restarted it, it would never expire (tcp_clean_rtx_queue).
     fn head_was_sent_after(&self, now: Instant, rtts: Rtts) -> bool {
         let head = self.board.head().map(|segment| now.saturating_since(segment.sent_at));
         matches!((rtts.sack, head), (Some(sack), Some(age)) if sack > age)
     }
 
-    /// Every algorithm that measures.
+    /// Passes the ACK to all algorithms that measure.
     fn measure(&mut self, sample: &AckSample, account: &Accounting, flags: Flags) {
         if sample.delivered > 0 || flags.una_advanced {
             self.control.on_measurement(sample);
@@ -252,16 +254,16 @@ impl Sender {
         });
     }
 
-    /// Whether the window was used.
+    /// True if cwnd limited the sender.
     fn was_cwnd_limited(&self, prior_in_flight: u32) -> bool {
         match self.config.validation {
             ValidationName::Linux => self.usage.is_cwnd_limited(self.control.window),
-            // As Linux 3.10: the window is used when no more than so many packets are missing.
+            // As Linux 3.10: cwnd counts as used if at most three packets are missing.
             ValidationName::Linux310 => prior_in_flight + 3 >= self.control.window.cwnd,
         }
     }
 
-    /// Who moves the window.
+    /// Has the responsible algorithm move the window.
     pub(super) fn move_window(&mut self, sample: &AckSample, flags: Flags) {
         if self.control.is_owned() {
             self.control.on_ack(sample);
@@ -277,8 +279,9 @@ impl Sender {
         }
     }
 
-    /// Whether the window may grow, as Linux has it: with much reordering any progress will do, else SND.UNA must move. So will it where a hole is no
-    /// sign of congestion: TCP-NCL counts a packet as acknowledged by SACK, too.
+    /// True if the window may grow (as Linux). With much reordering any progress is enough, else SND.UNA must advance.
+    /// Any progress is also enough if a hole is no sign of congestion: TCP-NCL also counts a packet reported by SACK as
+    /// acknowledged.
     fn may_raise_window(&self, flags: Flags) -> bool {
         let any_progress = self.owns_response || self.reordering.distance > DUP_THRESH;
         flags.una_advanced || (any_progress && flags.data_sacked)

@@ -1,4 +1,4 @@
-//! Detections that own the response to congestion: what they are told, their timer, and the response.
+//! Loss detections that own the response to congestion: their input, their timer, and the response.
 
 use paceline_wire::Instant;
 
@@ -9,7 +9,7 @@ use crate::detection::{CongestionResponse, Sent};
 use crate::scoreboard::Mark;
 
 impl Sender {
-    /// A segment leaves.
+    /// Tells the detection of a segment that leaves.
     pub(super) fn tell_sent(&mut self, now: Instant, number: u32, end: u64, retransmission: bool) {
         if self.owns_response {
             self.detection.on_sent(&Sent {
@@ -22,7 +22,7 @@ impl Sender {
         }
     }
 
-    /// The detection's own timer, if it is due.
+    /// Runs the detection's own timer if it has expired.
     pub(super) fn on_detection_timeout(&mut self, now: Instant) {
         if self.detection.next_timeout().is_none_or(|at| at > now) {
             return;
@@ -36,7 +36,7 @@ impl Sender {
         }
     }
 
-    /// The sender responds to congestion.
+    /// Makes the sender's response to congestion.
     pub(super) fn respond(&mut self, now: Instant, response: CongestionResponse) {
         match response {
             CongestionResponse::None => {}
@@ -62,8 +62,8 @@ impl Sender {
         }
     }
 
-    /// F-RTO is not for a segment that was sent again before the timeout (RFC 5682, Section 2.1, step 1). Without a state of
-    /// recovery only the segment itself tells.
+    /// True if the first segment was retransmitted before the timeout, which excludes F-RTO (RFC 5682, Section 2.1,
+    /// step 1). These detections have no recovery state, so only the segment's mark tells.
     pub(super) fn head_was_resent(&self) -> bool {
         self.owns_response
             && self.board.head().is_some_and(|head| head.mark.contains(Mark::EVER_RETRANSMITTED))

@@ -1,22 +1,22 @@
-//! Hack 1 (OR, Section VIII): what tells that a retransmission was lost while data goes beyond the window.
+//! Hack 1 (OR, Section VIII): detects lost retransmissions while data is sent beyond the receive window.
 
 use crate::scoreboard::Scoreboard;
 
 /// State of Hack 1.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Hack1 {
-    /// Duplicate ACKs without news by SACK.
+    /// Number of duplicate ACKs without new SACK information.
     pub(super) stray_duplicates: u32,
-    /// Segments beyond the window, up to this number, that such duplicates answered.
+    /// End of the segments beyond the window that these duplicates answered.
     discarded_to: u32,
     /// SND.NXT when a retransmission was last found lost.
     pub(super) doubted_to: u64,
 }
 
 impl Hack1 {
-    /// A duplicate without news answers a segment beyond the window, which the receiver has thrown away. Our choice: it is
-    /// lost and has left the pipe; otherwise a window full of such segments keeps even the retransmissions back that would
-    /// show the next loss.
+    /// A duplicate without SACK news answers a segment beyond the window, which the receiver has discarded. Our choice:
+    /// mark it lost, so that it leaves the pipe. Otherwise a window full of discarded segments keeps back even the
+    /// retransmissions that would show the next loss.
     pub(super) fn mark_discarded(&mut self, board: &mut Scoreboard, edge: u64) {
         if board.nxt() <= edge {
             return;
@@ -36,14 +36,15 @@ impl Hack1 {
         self.discarded_to = number;
     }
 
-    /// New data may go beyond the window only on the assumption that retransmissions arrive (Section VIII). Our choice: once
-    /// one was lost, nothing goes there until all that was sent by then is acknowledged. What the receiver throws away has
-    /// to be retransmitted, hundreds of segments at once, of which again some are lost, and so on for seconds.
+    /// True if new data may exceed the receive window. This assumes that retransmissions arrive (Section VIII). Our
+    /// choice: after a lost retransmission, no data exceeds the window until all data sent by then is acknowledged.
+    /// Without it hundreds of discarded segments are retransmitted together. Some of these are lost again, and so on
+    /// for seconds.
     pub(super) fn may_exceed_window(&self, una: u64) -> bool {
         una >= self.doubted_to
     }
 
-    /// Another episode begins.
+    /// Resets the count when an episode begins.
     pub(super) fn forget_strays(&mut self) {
         self.stray_duplicates = 0;
     }

@@ -1,8 +1,8 @@
-//! What the sender is given, and what it gives: ACKs and data in, segments out.
+//! Input and output of the sender: ACKs and data in, segments out.
 
 use paceline_wire::{Duration, Instant};
 
-/// An ACK as the connection hands it over, positions unwrapped, the window in bytes.
+/// An ACK from the connection, with unwrapped positions and the window in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckInput<'a> {
     pub(crate) now: Instant,
@@ -15,28 +15,28 @@ pub(crate) struct AckInput<'a> {
     pub(crate) tsecr: Option<u32>,
     /// The time since `tsecr` was sent, if the peer echoes timestamps.
     pub(crate) echo_rtt: Option<Duration>,
-    /// The segment brings data or a FIN.
+    /// The segment has data or a FIN.
     pub(crate) data: bool,
-    /// It echoes that a packet met congestion (ECN).
+    /// It echoes a congestion mark (ECN).
     pub(crate) ece: bool,
-    /// It echoes an accelerate, or a brake (ABC).
+    /// The echoed accelerate (true) or brake (false) of ABC.
     pub(crate) accelerate: Option<bool>,
 }
 
-/// Whether it could be taken.
+/// Result of processing an ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AckVerdict {
-    /// It was.
+    /// The ACK was processed.
     Taken,
-    /// It is old, and so says nothing but by SACK.
+    /// It is below SND.UNA, so only its SACK blocks count.
     Old,
     /// Older than any window: an attack or a mistake (RFC 5961, Section 5).
     TooOld,
-    /// It acknowledges what was never sent.
+    /// It acknowledges data that was never sent.
     Unsent,
 }
 
-/// What an ACK turned out to be (Linux FLAG_*).
+/// Properties of an ACK (Linux FLAG_*).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flags {
     pub(super) una_advanced: bool,
@@ -47,7 +47,7 @@ pub(super) struct Flags {
     pub(super) dsack_of_reordering: bool,
     pub(super) window_update: bool,
     pub(super) data: bool,
-    /// Below SND.UNA: it came late, and says nothing but by SACK (RFC 5681, Section 2: a duplicate ACK has SND.UNA).
+    /// Below SND.UNA: it came late, so only its SACK blocks count (RFC 5681, Section 2: a duplicate ACK has SND.UNA).
     pub(super) old: bool,
     /// It echoes congestion.
     pub(super) ece: bool,
@@ -56,32 +56,32 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// It acknowledges, brings data or opens the window (FLAG_NOT_DUP).
+    /// True if it acknowledges, has data or updates the window (FLAG_NOT_DUP).
     pub(super) fn not_duplicate(self) -> bool {
         self.una_advanced || self.data || self.window_update
     }
 
-    /// A pure duplicate ACK.
+    /// True if it is a pure duplicate ACK.
     pub(super) fn duplicate(self) -> bool {
         !self.not_duplicate() && !self.dsack && !self.old
     }
 
-    /// It may have news of loss or congestion.
+    /// True if it may have news of loss or congestion.
     pub(super) fn is_dubious(self) -> bool {
         !self.not_duplicate() || self.data_sacked || self.dsack || self.ece
     }
 }
 
-/// What must be sent whatever cwnd says.
+/// A segment to send whatever cwnd says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) enum Forced {
-    /// A probe of the tail.
+    /// The tail loss probe.
     Probe,
-    /// The first segment, after a timeout.
+    /// The first unacknowledged segment, after a timeout.
     First,
-    /// The segment that fast recovery begins with (RFC 6675, Section 5, step 4.3).
+    /// The first retransmission of fast recovery (RFC 6675, Section 5, step 4.3).
     Lost,
-    /// As much of the next segment as the window holds.
+    /// The part of the next segment that fits into the receive window.
     Part,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Transmission {
     pub(crate) retransmission: bool,
 }
 
-/// What the application has given.
+/// Data that the application has supplied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Supply {
     /// The position after its last byte, or after the FIN.
@@ -104,6 +104,6 @@ pub(crate) struct Supply {
     pub(crate) fin: bool,
     /// The application has more, but found the send buffer full.
     pub(crate) blocked: bool,
-    /// New segments end here at the latest.
+    /// No new segment may extend beyond this position.
     pub(crate) piece: u64,
 }

@@ -1,15 +1,16 @@
-//! Recovery without SACK (RFC 6582), by duplicate ACKs that stand for segments that have left (Linux tcp_add_reno_sack).
+//! Recovery without SACK (RFC 6582). Each duplicate ACK stands for a segment that has left the network (Linux
+//! tcp_add_reno_sack).
 
 use crate::scoreboard::Scoreboard;
 
-/// Segments that duplicate ACKs stand for.
+/// Number of segments that duplicate ACKs stand for.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct NewReno {
     pub(super) sacked: u32,
 }
 
 impl NewReno {
-    /// A duplicate ACK: one more segment has left. True when it counts as delivered.
+    /// Counts a duplicate ACK as one more segment that has left the network. True if it counts as delivered.
     pub(super) fn on_duplicate(&mut self, board: &Scoreboard) -> bool {
         // At least the first segment is missing (tcp_limit_reno_sacked).
         let most = board.packets_out().saturating_sub(board.lost_out().max(1));
@@ -18,20 +19,20 @@ impl NewReno {
         counts
     }
 
-    /// SND.UNA has advanced over `acked` segments: all but the hole's own had been counted (tcp_remove_reno_sacks). Returns how many
-    /// of them duplicate ACKs had told of, so that they are not counted as delivered again.
+    /// SND.UNA has advanced over `acked` segments. Duplicate ACKs had counted all but the lost one
+    /// (tcp_remove_reno_sacks). Returns how many of them were counted, so that they do not count as delivered again.
     pub(super) fn on_advance(&mut self, acked: u32, board: &Scoreboard) -> u32 {
         let told = self.sacked.min(acked.saturating_sub(1));
         self.sacked = if board.is_empty() { 0 } else { self.sacked - told };
         told
     }
 
-    /// Nothing is known of what has left any more.
+    /// Forgets all duplicate ACKs.
     pub(super) fn reset(&mut self) {
         self.sacked = 0;
     }
 
-    /// The first segment is lost after `enough`: three duplicates, or a partial ACK that uncovers it in recovery
+    /// Marks the first segment lost if `enough`: three duplicates, or a partial ACK in recovery
     /// (tcp_newreno_mark_lost).
     pub(super) fn mark_lost(&self, board: &mut Scoreboard, enough: bool) {
         if let Some(first) = board.first().filter(|_| enough) {

@@ -1,12 +1,12 @@
-//! What may go in recovery when nothing that is lost waits and no new data may be sent: NextSeg(), rules (3) and (4) of
-//! RFC 6675, Section 4.
+//! Segments for recovery when no lost segment waits and no new data may be sent: NextSeg(), rules (3) and (4) of RFC
+//! 6675, Section 4.
 
 use crate::scoreboard::{Mark, Scoreboard};
 
 /// State of NextSeg.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct NextSeg {
-    /// After the highest segment that was sent again in this recovery (HighRxt), or below which all has arrived.
+    /// End of the segments that were retransmitted in this recovery (HighRxt) or need no further search.
     high_rxt: u32,
     /// RescueRxt: RecoveryPoint of the last rescue.
     rescue_rxt: Option<u64>,
@@ -18,7 +18,7 @@ impl NextSeg {
         self.high_rxt = board.numbers().0;
     }
 
-    /// A segment is sent again in recovery.
+    /// A segment was retransmitted in recovery.
     pub(super) fn on_retransmitted(&mut self, number: u32) {
         let next = number.wrapping_add(1);
         if (next.wrapping_sub(self.high_rxt) as i32) > 0 {
@@ -26,7 +26,8 @@ impl NextSeg {
         }
     }
 
-    /// Rule (3): missing, not sent again, and below something that has arrived, but by fewer than DupThresh segments.
+    /// Rule (3): returns a segment that is missing and not retransmitted, and lies below a segment that has arrived.
+    /// Fewer than DupThresh later segments have arrived, or it would be marked lost.
     pub(super) fn unreported_hole(&mut self, board: &Scoreboard) -> Option<u32> {
         if board.sacked_out() == 0 {
             return None;
@@ -48,7 +49,7 @@ impl NextSeg {
         None
     }
 
-    /// Rule (4): once in a recovery, the highest segment that has not arrived.
+    /// Rule (4): returns the highest segment that has not arrived, once in a recovery.
     pub(super) fn rescue(&mut self, board: &Scoreboard, high_seq: u64) -> Option<u32> {
         if self.rescue_rxt.is_some_and(|rescue| board.una() <= rescue) {
             return None;

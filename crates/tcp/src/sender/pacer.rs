@@ -1,19 +1,19 @@
-//! When the next packet may leave, and how many bytes may go, where something beside the windows bounds them.
+//! Departure time of the next packet and bytes allowed, where limits other than the windows apply.
 
 use paceline_wire::{Duration, Instant};
 
 use super::control::WindowControl;
 
-/// What Linux lets go at once takes so long at the pacing rate (sk_pacing_shift of 10).
+/// Duration at the pacing rate of what Linux sends at once (sk_pacing_shift of 10).
 const SUPER_PACKET_TIME: Duration = Duration::from_nanos(1_000_000_000 >> 10);
 
-/// The clock of departures, and the allowance.
+/// The pacing clock and the allowance.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Pacer {
     pub(super) next_departure: Instant,
-    /// Bytes that may still be sent, if something else bounds what is in flight.
+    /// Bytes that may still be sent, if a limit besides the windows is set.
     pub(crate) allowance: u64,
-    /// The last poll had something to send, and no allowance.
+    /// The last poll had data to send but no allowance.
     pub(crate) held: bool,
     pub(super) last_send: Instant,
 }
@@ -25,19 +25,19 @@ impl Default for Pacer {
 }
 
 impl Pacer {
-    /// The next packet is not due yet.
+    /// True if the next packet is not due yet.
     #[inline]
     pub(super) fn waits(&self, now: Instant, control: &WindowControl) -> bool {
         now < self.next_departure && control.window.burst == 0 && control.is_paced()
     }
 
-    /// Whether what else bounds the bytes in flight lets a segment go.
+    /// True if the allowance lets a segment leave.
     pub(super) fn allows(&mut self) -> bool {
         self.held |= self.allowance == 0;
         !self.held
     }
 
-    /// So many bytes leave, at the window's pace unless they are among the `first` ones.
+    /// Notes that `bytes` bytes leave. They are paced unless they are among the `first` packets.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, control: &mut WindowControl, first: bool) {
         if self.allowance != u64::MAX {
             self.allowance = self.allowance.saturating_sub(bytes);
@@ -46,8 +46,9 @@ impl Pacer {
         self.pace(now, bytes, control, first);
     }
 
-    /// When the next packet may leave (Linux tcp_update_skb_after_send). The first ten are not paced; time lost is made up
-    /// for by up to half of what Linux lets go at once, a millisecond's worth or a segment (tcp_tso_autosize).
+    /// Sets the departure time of the next packet (Linux tcp_update_skb_after_send). The first ten packets are not
+    /// paced. Lost time is made up for by up to half of what Linux sends at once, which is a millisecond's worth or a
+    /// segment (tcp_tso_autosize).
     fn pace(&mut self, now: Instant, bytes: u64, control: &mut WindowControl, first: bool) {
         if control.window.burst > 0 {
             control.window.burst -= 1;

@@ -1,4 +1,4 @@
-//! The window that the peer offers: what it is, how far it lets data go, and how long segments are for it.
+//! The window that the peer advertises: its value, how far data may go, and how it limits the segment length.
 
 use paceline_wire::Instant;
 
@@ -9,7 +9,7 @@ use crate::schedule::Accelerated;
 /// The peer's window.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PeerWindow {
-    /// SND.WND in bytes, and the largest ever (RFC 9293, Section 3.8.6.2.1).
+    /// SND.WND in bytes, and its largest value so far (RFC 9293, Section 3.8.6.2.1).
     pub(crate) snd_wnd: u64,
     pub(super) max_window: u64,
     snd_wl1: u64,
@@ -17,24 +17,24 @@ pub(crate) struct PeerWindow {
     /// The end of the last segment shorter than the MSS.
     pub(super) last_small: u64,
     pub(super) schedule: Option<Accelerated>,
-    /// When the last ACK came.
+    /// Arrival time of the last ACK.
     pub(super) last_arrival: Instant,
 }
 
 impl PeerWindow {
-    /// None yet.
+    /// The state before the first window.
     pub(super) fn new(config: &Config) -> Self {
         PeerWindow { schedule: config.schedule.build(), ..PeerWindow::default() }
     }
 
-    /// The first window, in the segment at `wl1`; data starts at `start`.
+    /// Takes the first window, from the segment at `wl1`. Data starts at `start`.
     pub(super) fn open(&mut self, window: u64, wl1: u64, start: u64) {
         (self.snd_wnd, self.max_window) = (window, window);
         (self.snd_wl1, self.snd_wl2) = (wl1, start);
     }
 
-    /// Whether the window may be taken over from this segment (RFC 9293, Section 3.10.7.4; that a window may close by the same
-    /// numbers: tcp_may_update_window), and takes it. True if it changed.
+    /// Takes the window from a segment that is new enough (RFC 9293, Section 3.10.7.4). With equal numbers the window
+    /// may also close (tcp_may_update_window). True if the window changed.
     pub(super) fn update(&mut self, input: &AckInput<'_>, una: u64) -> bool {
         let newer = input.ack > una
             || input.seq > self.snd_wl1
@@ -51,13 +51,14 @@ impl PeerWindow {
         changed
     }
 
-    /// Where the window ends, or will have ended when data arrives.
+    /// Returns the end of the window, including the growth expected before the data arrives.
     pub(crate) fn offered_end(&self, una: u64) -> u64 {
         let extension = self.schedule.as_ref().map_or(0, |schedule| schedule.extension());
         una + self.snd_wnd + extension
     }
 
-    /// Never more than half of the largest window the peer had (RFC 9293, Section 3.8.6.2.1; tcp_bound_to_half_wnd).
+    /// Returns the longest segment: at most half of the peer's largest window (RFC 9293, Section 3.8.6.2.1;
+    /// tcp_bound_to_half_wnd).
     pub(super) fn segment_max(&self, mss: u32) -> u32 {
         let half = if self.max_window > 536 { self.max_window / 2 } else { self.max_window };
         match u32::try_from(half) {

@@ -1,4 +1,4 @@
-//! The states of the sender and what takes it from one to another (Linux tcp_input.c:tcp_fastretrans_alert).
+//! The states of the sender and the transitions between them (Linux tcp_input.c:tcp_fastretrans_alert).
 
 use paceline_wire::{Duration, Instant};
 
@@ -10,11 +10,12 @@ use crate::congestion::{CaState, current_ssthresh};
 use crate::detection::{DUP_THRESH, LossSample};
 use crate::scoreboard::Mark;
 
-/// As Linux: half an SRTT, at least 10 ms, for the receiver to think again.
+/// Minimum delay before a timeout after reneging. As Linux: half an SRTT, at least 10 ms, in which the receiver may
+/// report the data again.
 const RENEGING_DELAY: Duration = Duration::from_millis(10);
 
 impl Sender {
-    /// What loss detection sees.
+    /// Returns the input of loss detection.
     pub(super) fn loss_sample(&self, now: Instant, flags: Flags) -> LossSample {
         LossSample {
             now,
@@ -32,18 +33,18 @@ impl Sender {
         }
     }
 
-    /// The threshold as far as this state has moved it.
+    /// The threshold that the current state implies.
     pub(super) fn current_ssthresh(&self) -> u32 {
         current_ssthresh(self.episode.state, self.control.window)
     }
 
-    /// A dubious ACK: a duplicate, a partial one (RFC 6582), or one with news of loss or congestion (RFC 5681). Returns
-    /// packets that it delivered beyond those on the board (without SACK).
+    /// Handles a dubious ACK: a duplicate, a partial one (RFC 6582), or one with news of loss or congestion (RFC 5681).
+    /// Returns the number of packets that it delivered beyond those on the scoreboard (without SACK).
     #[inline(never)]
     pub(super) fn on_dubious_ack(&mut self, input: &AckInput<'_>, prior_una: u64, flags: &mut Flags) -> u32 {
         let now = input.now;
         if flags.ece {
-            // What the network asked for is not taken back.
+            // A reduction that the network requested is not undone.
             self.episode.prior_ssthresh = 0;
         }
         if self.check_reneging(now, *flags) || self.leave_episode(input) {
@@ -90,7 +91,7 @@ impl Sender {
         extra
     }
 
-    /// Without SACK a duplicate ACK stands for a segment that has left.
+    /// Without SACK a duplicate ACK stands for a segment that has left the network.
     fn left_by_duplicate(&mut self, flags: Flags) -> u32 {
         u32::from(!self.sack_ok && flags.duplicate() && self.newreno.on_duplicate(&self.board))
     }
@@ -99,7 +100,7 @@ impl Sender {
         self.board.lost_out() > 0 && !self.owns_response
     }
 
-    /// Recovery if something is lost, else whatever state the board shows.
+    /// Enters recovery if a segment is lost, else the state that the scoreboard implies.
     fn judge(&mut self, now: Instant, flags: Flags) {
         if self.has_losses_to_answer() {
             self.enter_recovery(now);
@@ -108,7 +109,8 @@ impl Sender {
         }
     }
 
-    /// The data of the episode is acknowledged (step D). True if it goes on nevertheless, and nothing else is to be done.
+    /// Ends the episode if all its data is acknowledged (step D). True if it continues nevertheless and nothing else is
+    /// to do.
     fn leave_episode(&mut self, input: &AckInput<'_>) -> bool {
         let una = self.board.una();
         match self.episode.state {
@@ -132,8 +134,9 @@ impl Sender {
         false
     }
 
-    /// Without SACK an episode goes on until something above its data is acknowledged: duplicate ACKs may be answers to
-    /// retransmissions that were not needed (RFC 6582, Section 3.2, step 2; tcp_is_non_sack_preventing_reopen).
+    /// True if the episode must continue. Without SACK it ends only when data above its own is acknowledged. Before
+    /// that, duplicate ACKs may answer unnecessary retransmissions (RFC 6582, Section 3.2, step 2;
+    /// tcp_is_non_sack_preventing_reopen).
     pub(super) fn must_not_reopen(&mut self) -> bool {
         let held = !self.sack_ok && self.board.una() == self.episode.high_seq;
         if held {
@@ -142,7 +145,7 @@ impl Sender {
         held
     }
 
-    /// Asks the detection what is lost; without SACK, by duplicate ACKs.
+    /// Asks the loss detection for losses. Without SACK, duplicate ACKs decide.
     fn identify_losses(&mut self, now: Instant, flags: &mut Flags) {
         if self.board.is_empty() {
             return;
@@ -164,7 +167,7 @@ impl Sender {
         }
     }
 
-    /// Outside recovery: an ECN-Echo may begin a reduction, else the state follows what is known to be missing.
+    /// Outside recovery: an ECN-Echo may begin a reduction. Otherwise the state follows the known missing segments.
     fn try_to_open(&mut self, now: Instant, flags: Flags) {
         self.episode.undo.check_stamp(&self.board);
         if flags.ece {
@@ -175,7 +178,7 @@ impl Sender {
         }
     }
 
-    /// Disorder while something is missing or was sent again, else open.
+    /// Sets Disorder while a segment is missing or was retransmitted, else Open.
     pub(super) fn try_keep_open(&mut self, now: Instant) {
         let left_out = self.board.sacked_out() + self.board.lost_out() + self.newreno.sacked;
         let missing = left_out > 0 || self.board.any_retransmitted();
@@ -186,7 +189,7 @@ impl Sender {
         }
     }
 
-    /// After a timeout: F-RTO (RFC 5682, Section 3.1, as tcp_process_loss), undo, and the end of the episode.
+    /// After a timeout: runs F-RTO (RFC 5682, Section 3.1, as tcp_process_loss), undo, and the end of the episode.
     fn process_loss(&mut self, input: &AckInput<'_>, flags: Flags) -> u32 {
         let now = input.now;
         let recovered = self.board.una() >= self.episode.high_seq;
@@ -194,7 +197,7 @@ impl Sender {
             return 0;
         }
         if self.episode.frto {
-            // Step 3.b: an original of before the timeout has arrived.
+            // Step 3.b: a segment sent only once, before the timeout, has arrived.
             if flags.original_delivered && self.try_undo_loss(now, true, input.tsecr) {
                 return 0;
             }
@@ -204,7 +207,8 @@ impl Sender {
                     self.episode.frto = false;
                 }
             } else if flags.una_advanced && !recovered {
-                // Step 2.b: new data, to see what comes back for it. `transmit` falls back if there is none.
+                // Step 2.b: sends new data and waits for its ACKs. `transmit` returns to retransmissions if there is no
+                // new data.
                 self.episode.high_seq = self.board.nxt();
                 self.episode.frto_new_data = true;
                 return 0;
@@ -221,8 +225,8 @@ impl Sender {
         self.left_by_duplicate(flags)
     }
 
-    /// Step B: the receiver took back what it had reported (RFC 2018, Section 8; tcp_check_sack_reneging). Then a timeout
-    /// will follow, soon.
+    /// Step B: the receiver discarded data that it had reported by SACK (RFC 2018, Section 8; tcp_check_sack_reneging).
+    /// A timeout will follow, so the timer is set to a short delay.
     fn check_reneging(&mut self, now: Instant, flags: Flags) -> bool {
         let head = self.board.head().filter(|_| flags.una_advanced);
         let reneged = head.is_some_and(|head| head.mark.contains(Mark::SACKED));
@@ -233,11 +237,11 @@ impl Sender {
         reneged
     }
 
-    /// OR, Section VIII, Hack 1: duplicate ACKs without news by SACK answer data beyond the window, so the retransmission
-    /// that should have opened it is lost. After DupThresh the first segment goes again.
+    /// OR, Section VIII, Hack 1. Duplicate ACKs without SACK news answer data beyond the window. So the retransmission
+    /// that should have opened the window is lost. After DupThresh of them the first segment is retransmitted again.
     ///
-    /// As printed (`hack1_text`) that is all, and the count has to exceed DupThresh. What is ours beyond that has a switch each in
-    /// [`Hack1Changes`]; docs/evidence/printed-forms.md says what it is worth.
+    /// The printed form (`hack1_text`) does only that, and its count must exceed DupThresh. Each of our additions has a
+    /// switch in [`Hack1Changes`]. docs/evidence/printed-forms.md reports their effect.
     pub(super) fn detect_discards(&mut self, flags: Flags) {
         let changes = match (self.config.hack1, self.config.hack1_text) {
             (_, true) => self.config.hack1_changes,
@@ -268,12 +272,12 @@ impl Sender {
         self.hack1.stray_duplicates = 0;
         let Some(first) = self.board.first() else { return };
         let Some(segment) = self.board.get(first) else { return };
-        // Our choice: not again within a round trip of the last time, because the answer cannot have come.
+        // Our choice: at most once in a round trip, because the answer to the last retransmission cannot have come yet.
         let answered = segment.sent_at + self.rtt.srtt() <= self.peer.last_arrival;
         let lost_again = segment.mark.contains(Mark::RETRANSMITTED) && answered;
         if segment.is_lost_and_waiting() || (lost_again && self.board.mark_lost(first)) {
             self.totals.hack1 += 1;
-            // A fast retransmit, whatever cwnd says: what went beyond the window still counts as in flight.
+            // A fast retransmit, whatever cwnd says: data beyond the window still counts as in flight.
             self.forced = Some(Forced::Lost);
         }
     }

@@ -1,20 +1,20 @@
-//! Reordering: how far segments were overtaken by later ones.
+//! Reordering: the distance by which later segments overtook earlier ones.
 
 use crate::detection::DUP_THRESH;
 
 /// Linux net.ipv4.tcp_max_reordering.
 const REORDERING_MAX: u32 = 300;
 
-/// What was seen of reordering.
+/// The observed reordering.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Reordering {
-    /// So many segments may overtake one that is not lost.
+    /// Number of segments that may overtake one that is not lost.
     #[serde(rename = "reordering")]
     pub(crate) distance: u32,
-    /// How often it was seen.
+    /// Number of times that reordering was observed.
     #[serde(rename = "reord_seen")]
     pub(crate) seen: u32,
-    /// The longest that detection was not told of yet, in segments.
+    /// The longest distance not yet reported to the loss detection, in segments.
     #[serde(rename = "reordered_by")]
     untold: u32,
 }
@@ -26,7 +26,7 @@ impl Default for Reordering {
 }
 
 impl Reordering {
-    /// What arrived at `low` was not sent again, and something above it had arrived before, up to `fack`.
+    /// Notes reordering: the segment at `low` arrived without retransmission, after segments above it up to `fack`.
     #[inline(never)]
     pub(super) fn note(&mut self, low: u64, fack: u64, mss: u32) {
         if low >= fack {
@@ -40,12 +40,13 @@ impl Reordering {
         self.untold = self.untold.max(distance as u32);
     }
 
-    /// The longest since the last call.
+    /// Returns the longest distance since the last call.
     pub(super) fn take_longest(&mut self) -> u32 {
         core::mem::take(&mut self.untold)
     }
 
-    /// A timeout outside an episode, though so many segments had arrived beyond the first: it waited for too many.
+    /// Handles a timeout outside an episode. If `sacked_out` segments had arrived and recovery still did not begin, the
+    /// distance was too long.
     pub(super) fn on_timeout(&mut self, sacked_out: u32) {
         if sacked_out >= self.distance {
             self.distance = self.distance.min(DUP_THRESH);

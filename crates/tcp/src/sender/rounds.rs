@@ -1,4 +1,5 @@
-//! Rounds of sending: how windows are used, what holds the sender back, and when the probe of the tail is set.
+//! Rounds of sending: how much of the windows is used, what limits the sender, and when the tail loss probe is
+//! scheduled.
 
 use paceline_wire::{Duration, Instant};
 
@@ -8,20 +9,22 @@ use super::usage::Limit;
 use crate::congestion::{CaState, CongestionEvent};
 
 impl Sender {
-    /// After a turn of sending, which the pacer may end, too.
+    /// Schedules the tail loss probe after a round of sending. The pacer may end a round, too.
     pub(super) fn probe_after_sending(&mut self, now: Instant) {
         if core::mem::take(&mut self.usage.unprobed) {
             self.schedule_probe(now, false);
         }
     }
 
-    /// The windows would let more go, and something else does not. The round goes on when that has room again.
+    /// The allowance stops the sender although the windows have room. The round continues when there is allowance
+    /// again.
     #[cold]
     pub(super) fn pause_round(&mut self, now: Instant) {
         self.probe_after_sending(now);
         if core::mem::take(&mut self.usage.sent_in_round) {
-            // Our choice: as in slow start (tcp_is_cwnd_limited), cwnd may grow to twice what is used, so that it is not what
-            // binds when the link gets faster, and no further, so that it binds when nothing else does (RFC 7661).
+            // Our choice: cwnd may grow to twice the used window, as in slow start (tcp_is_cwnd_limited). So cwnd does
+            // not bind when the link gets faster. It grows no further, so that it binds when nothing else does (RFC
+            // 7661).
             let packets_out = self.board.packets_out();
             let limited = self.control.window.cwnd < packets_out.saturating_mul(2);
             if limited || self.board.una() >= self.usage.cwnd_usage_seq {
@@ -32,7 +35,7 @@ impl Sender {
         }
     }
 
-    /// More may go, and is not asked for.
+    /// The caller stops polling although more data may leave.
     pub(crate) fn pause(&mut self, now: Instant, supply: Supply) {
         if core::mem::take(&mut self.usage.sent_in_round) {
             self.validate_window(now, self.in_flight() >= self.control.window.cwnd, supply);
@@ -42,7 +45,7 @@ impl Sender {
         }
     }
 
-    /// Nothing more may go: was the window used, and what held the sender back?
+    /// Ends a round of sending: notes whether the window was used and what limited the sender.
     #[inline(never)]
     pub(super) fn finish_round(&mut self, now: Instant, supply: Supply) {
         self.usage.round_open = false;
@@ -78,12 +81,13 @@ impl Sender {
         next > self.window_end()
     }
 
-    /// Windows would let another full segment go.
+    /// True if the windows have room for another full segment.
     fn has_room(&self) -> bool {
         self.board.nxt() + u64::from(self.mss) <= self.window_end()
     }
 
-    /// An application stall (OR, Definition 1): room to send, nothing to send, and an application that was not woken.
+    /// Notes an application stall (OR, Definition 1): the windows have room, no data is unsent, and the application was
+    /// not woken.
     fn note_stall(&mut self, stalled: bool) {
         if stalled && !self.usage.stalled {
             self.totals.stalls += 1;
@@ -95,7 +99,7 @@ impl Sender {
         }
     }
 
-    /// Linux tcp_cwnd_validate (RFC 7661, in its way): remembers how much of the window was used.
+    /// Notes how much of the window was used (Linux tcp_cwnd_validate, its form of RFC 7661).
     fn validate_window(&mut self, now: Instant, limited: bool, supply: Supply) {
         let packets_out = self.board.packets_out();
         let usage = &mut self.usage;
@@ -117,7 +121,7 @@ impl Sender {
         }
     }
 
-    /// As Linux, where the application is the limit: half way down to what was used.
+    /// As Linux, when the application is the limit: moves cwnd half way down to the used window.
     #[cold]
     fn application_limited(&mut self, now: Instant, supply: Supply) {
         if self.episode.state == CaState::Open && !supply.blocked {
@@ -131,7 +135,7 @@ impl Sender {
         self.usage.stamp = now;
     }
 
-    /// The first packet after nothing was in flight (tcp_event_data_sent, tcp_slow_start_after_idle_check).
+    /// Prepares the first packet after an idle time (tcp_event_data_sent, tcp_slow_start_after_idle_check).
     #[cold]
     pub(super) fn before_first(&mut self, now: Instant) {
         let idle = now.saturating_since(self.pacer.last_send);
@@ -145,7 +149,8 @@ impl Sender {
         self.congestion_event(now, CongestionEvent::TransmissionStart);
     }
 
-    /// RFC 5681, Section 4.1; Linux tcp_cwnd_restart: half for every timeout that has passed.
+    /// Restarts after idle (RFC 5681, Section 4.1). As Linux tcp_cwnd_restart: halves cwnd for every timeout that has
+    /// passed.
     fn restart_window(&mut self, now: Instant, idle: Duration) {
         let restart = self.config.initial_cwnd.min(self.control.window.cwnd);
         self.congestion_event(now, CongestionEvent::WindowRestart);

@@ -1,4 +1,4 @@
-//! SACK blocks (RFC 2018), D-SACK among them (RFC 2883; Linux tcp_sacktag_write_queue).
+//! SACK blocks (RFC 2018), with D-SACK (RFC 2883; Linux tcp_sacktag_write_queue).
 
 use super::Sender;
 use super::accounting::Accounting;
@@ -7,7 +7,8 @@ use crate::congestion::CaState;
 use crate::scoreboard::Mark;
 
 impl Sender {
-    /// SACK blocks, lowest first, D-SACK taken apart. Returns how many retransmissions a D-SACK reports as delivered.
+    /// Takes the SACK blocks, lowest first, and handles a D-SACK apart. Returns the number of retransmissions that a
+    /// D-SACK reports as delivered.
     #[inline(never)]
     pub(super) fn take_sacks(
         &mut self,
@@ -20,14 +21,14 @@ impl Sender {
         if !self.sack_ok {
             return 0;
         }
-        // RFC 2883, Section 4: below the ACK, or within the second block.
+        // RFC 2883, Section 4: a D-SACK begins below the ACK or lies within the second block.
         let within = rest.first().is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
         let duplicate = first.1 <= input.ack || first.0 < input.ack || within;
         let dups = if duplicate { self.take_dsack(*first, prior_una, flags) } else { 0 };
         let mut blocks = [(0, 0); 4];
         let mut count = 0;
         for &block in input.sacks.iter().skip(usize::from(duplicate)).take(blocks.len()) {
-            // What was never sent cannot have arrived.
+            // Data that was never sent cannot have arrived.
             if block.0 < block.1 && block.1 <= self.board.nxt() && block.1 > input.ack {
                 blocks[count] = block;
                 count += 1;
@@ -50,17 +51,17 @@ impl Sender {
         dups
     }
 
-    /// A D-SACK (RFC 2883): a retransmission was not needed (tcp_dsack_seen).
+    /// Takes a D-SACK (RFC 2883): a retransmission was unnecessary (tcp_dsack_seen).
     fn take_dsack(&mut self, block: (u64, u64), prior_una: u64, flags: &mut Flags) -> u32 {
         let len = block.1.saturating_sub(block.0);
-        // Blocks below anything in the window are a peer's mistake.
+        // A block that is empty, longer than any window, or beyond SND.NXT is a peer's mistake.
         if len == 0 || len > self.peer.max_window || block.1 > self.board.nxt() {
             return 0;
         }
         let dups = u32::try_from(len.div_ceil(u64::from(self.mss))).unwrap_or(1).max(1);
         self.totals.dsack_dups += u64::from(dups);
         if self.totals.dsack_dups > self.totals.segments_retransmitted {
-            // The network duplicated it.
+            // More duplicates than retransmissions: the network duplicated a packet.
             return 0;
         }
         flags.dsack = true;
@@ -70,8 +71,8 @@ impl Sender {
         dups
     }
 
-    /// Retransmissions of the episode that a D-SACK answers: below SND.UNA by its length (tcp_check_dsack), above it those that it covers
-    /// (tcp_sacktag_one).
+    /// Counts the retransmissions of the episode that a D-SACK reports. Below SND.UNA the block's length counts
+    /// (tcp_check_dsack), above it the segments within the block (tcp_sacktag_one).
     fn answer_retransmissions(&mut self, block: (u64, u64), prior_una: u64, dups: u32) {
         let Some(marker) = self.episode.undo.marker.filter(|&marker| block.1 > marker) else { return };
         let answered = match block.1 <= prior_una {

@@ -1,9 +1,9 @@
-//! Whether a sender that was read from another process can be one.
+//! Checks the state of a sender that was read from another process.
 
 use super::{Sender, Totals};
 
 impl Sender {
-    /// No count is larger than `most`, and what is in flight is what is counted.
+    /// True if no count exceeds `most`, and counts match the segments in flight.
     pub(crate) fn is_sound(&self, most: u64) -> bool {
         let board = &self.board;
         let peer = &self.peer;

@@ -1,4 +1,4 @@
-//! The probe of the tail (RFC 8985, Section 7): when, what is sent, and what its ACK says.
+//! The tail loss probe (RFC 8985, Section 7): its time, its segment, and its ACK.
 
 use paceline_wire::Instant;
 
@@ -9,7 +9,7 @@ use crate::congestion::CaState;
 use crate::rtt::RTO_INITIAL;
 
 impl Sender {
-    /// When to probe for a lost tail (RFC 8985, Section 7.2). `advancing`: the timeout would start anew now.
+    /// Schedules the probe (RFC 8985, Section 7.2). `advancing`: a retransmission timeout would restart now.
     pub(super) fn schedule_probe(&mut self, now: Instant, advancing: bool) -> bool {
         if !self.detection.probes_tail()
             || !self.sack_ok
@@ -19,7 +19,7 @@ impl Sender {
             return false;
         }
         let mut delay = match self.rtt.has_sample() {
-            // Twice the RTT, and the receiver's delay of an ACK for a single segment.
+            // Twice the RTT, plus the receiver's ACK delay if a single segment is in flight.
             true if self.board.packets_out() == 1 => self.rtt.srtt() * 2 + self.config.rto_min,
             true => self.rtt.srtt() * 2 + self.config.timeout_min(),
             false => RTO_INITIAL,
@@ -35,7 +35,7 @@ impl Sender {
         true
     }
 
-    /// The probe (RFC 8985, Section 7.3): a new segment if there is one, else the last one again.
+    /// Requests the probe (RFC 8985, Section 7.3): a new segment if there is one, else the last one again.
     pub(super) fn on_probe_timeout(&mut self, now: Instant) {
         if self.tail_probe.high_seq.is_none() && !self.board.is_empty() {
             self.timer.note_unanswered(now, &self.board);
@@ -46,7 +46,7 @@ impl Sender {
         self.rearm_retransmission(now);
     }
 
-    /// What an ACK says of the probe (RFC 8985, Section 7.4).
+    /// Handles the ACK of the probe (RFC 8985, Section 7.4).
     #[inline]
     pub(super) fn take_probe_ack(&mut self, now: Instant, ack: u64, flags: Flags) {
         if let Some(high_seq) = self.tail_probe.high_seq.filter(|&high_seq| ack >= high_seq) {
@@ -59,7 +59,7 @@ impl Sender {
         if !self.tail_probe.retransmitted || flags.dsack_of_probe {
             self.tail_probe.high_seq = None;
         } else if ack > high_seq {
-            // The probe repaired a loss: answer it as one.
+            // The probe repaired a loss, so the sender responds to it.
             self.episode.suppressed = self.keeps_from_congestion();
             self.begin_reduction(now);
             self.set_state(now, CaState::Cwr);
@@ -70,7 +70,8 @@ impl Sender {
         }
     }
 
-    /// The probe of the tail (RFC 8985, Section 7.3): new data if the receiver's window has room, whatever cwnd and Nagle say, else the last segment again.
+    /// Sends the tail loss probe (RFC 8985, Section 7.3). It is new data if the receive window has room, whatever cwnd
+    /// and Nagle say, else the last segment again.
     #[cold]
     pub(super) fn send_probe(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         let new = match supply.end > self.board.nxt() {
@@ -87,7 +88,7 @@ impl Sender {
         };
         self.tail_probe.high_seq = Some(self.board.nxt());
         self.timer.set(TimerKind::Retransmission, now + self.rto());
-        // One probe for a tail: what follows is the timeout (tcp_write_xmit, push_one of 2).
+        // One probe for each tail. After it only the timeout remains (tcp_write_xmit, push_one of 2).
         self.usage.unprobed = false;
         Some(sent)
     }

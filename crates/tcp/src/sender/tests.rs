@@ -14,7 +14,7 @@ use crate::schedule::ScheduleName;
 mod episodes;
 mod suppression;
 
-/// A sender of segments of 100 bytes from position 1,000 on, with an RTT of 100 ms.
+/// A sender with segments of 100 bytes from position 1,000, and an RTT of 100 ms.
 struct Bench {
     sender: Sender,
     now: u64,
@@ -37,7 +37,7 @@ impl Bench {
         Bench { sender, now: 0, end: 1_000_000, seq: 0 }
     }
 
-    /// With a window of so many packets in congestion avoidance, all of them in flight.
+    /// A sender in congestion avoidance with a window of `packets`, all of them in flight.
     fn filled(config: Config, packets: u32) -> Bench {
         let mut bench = Bench::new(Config { initial_cwnd: packets, ..config }, 1_000_000);
         bench.sender.control.window.ssthresh = packets;
@@ -46,7 +46,7 @@ impl Bench {
         bench
     }
 
-    /// Everything that may go now: first positions, retransmissions negated.
+    /// Polls until nothing may leave. Returns start positions, negated for retransmissions.
     fn send(&mut self) -> Vec<i64> {
         let supply = Supply { end: self.end, fin: false, blocked: false, piece: u64::MAX };
         let poll = || self.sender.poll(at(self.now), supply);
@@ -98,7 +98,7 @@ fn plain(detection: DetectionName) -> Config {
 fn a_loss_halves_the_window_over_one_round_trip() {
     for detection in [DetectionName::Rfc6675, DetectionName::Fack, DetectionName::RackTlp] {
         let mut bench = Bench::filled(plain(detection), 20);
-        // The first segment is lost; 19 duplicates come, one by one.
+        // The first segment is lost. 19 duplicate ACKs arrive one by one.
         let mut sent = Vec::new();
         for n in 1..20 {
             bench.now += 1;
@@ -107,7 +107,7 @@ fn a_loss_halves_the_window_over_one_round_trip() {
         }
         assert_eq!(bench.state(), CaState::Recovery, "{detection}");
         assert_eq!(sent.iter().filter(|&&start| start < 0).count(), 1, "{detection}: {sent:?}");
-        // Limited transmit for the first duplicates, then one for two.
+        // Limited transmit for the first duplicates, then one segment for every two.
         assert!((9..=12).contains(&sent.len()), "{detection}: {sent:?}");
         bench.now += 90;
         let nxt = bench.sender.board.nxt();
@@ -117,7 +117,7 @@ fn a_loss_halves_the_window_over_one_round_trip() {
     }
 }
 
-/// RFC 6298, Section 5; RFC 5682, Section 3.1: what follows a timeout whose loss was real.
+/// RFC 6298, Section 5; RFC 5682, Section 3.1: a timeout with a real loss.
 #[test]
 fn a_timeout_sends_the_first_segment_and_backs_off() {
     let mut bench = Bench::filled(plain(DetectionName::Rfc6675), 20);
@@ -128,7 +128,7 @@ fn a_timeout_sends_the_first_segment_and_backs_off() {
     assert_eq!((bench.sender.in_flight(), bench.sender.board.lost_out()), (1, 20));
     bench.fire();
     assert_eq!((bench.now, bench.send()), (900, vec![-1_000]));
-    // Its ACK brings new data (F-RTO, step 2.b), a duplicate ACK the retransmissions (step 3.a).
+    // Its ACK causes new data (F-RTO, step 2.b), a duplicate ACK causes retransmissions (step 3.a).
     bench.now += 100;
     bench.ack(1_100, &[]);
     assert_eq!(bench.send(), [3_000, 3_100]);
@@ -138,7 +138,7 @@ fn a_timeout_sends_the_first_segment_and_backs_off() {
     assert!(!sent.is_empty() && sent.iter().all(|&start| start < 0), "{sent:?}");
 }
 
-/// As Linux: a peer that takes its window back is probed with what is in flight, and each time lowers ssthresh.
+/// As Linux: if a peer closes its window, data in flight probes it, and each probe lowers ssthresh.
 #[test]
 fn timeouts_into_a_closed_window_are_probes() {
     let mut bench = Bench::filled(plain(DetectionName::Rfc6675), 20);
@@ -150,7 +150,7 @@ fn timeouts_into_a_closed_window_are_probes() {
     assert_eq!((bench.sender.totals.timeouts, bench.sender.totals.segments_retransmitted), (0, 2));
 }
 
-/// The schedule lets a round trip more than the offered window be outstanding, but not while something is missing.
+/// The schedule allows one round trip of data beyond the offered window, but not while a segment is missing.
 #[test]
 fn the_schedule_goes_beyond_the_window_until_there_is_a_hole() {
     let config = Config { schedule: ScheduleName::Accelerated, ..plain(DetectionName::RackTlp) };
@@ -162,13 +162,13 @@ fn the_schedule_goes_beyond_the_window_until_there_is_a_hole() {
         bench.send();
     }
     let outstanding = |bench: &Bench| bench.sender.board.nxt() - bench.sender.board.una();
-    // 100 bytes in 10 ms are 1,000 in a round trip.
+    // 100 bytes in 10 ms are 1,000 bytes in a round trip.
     assert_eq!(outstanding(&bench), 2_000);
     bench.ack(7_000, &[(7_100, 7_200)]);
     assert_eq!(bench.sender.peer.offered_end(bench.sender.board.una()), 7_000 + 1_000);
 }
 
-/// RFC 5682, Section 3.1, step 3.b: an ACK of what was never sent again shows that the timeout was wrong.
+/// RFC 5682, Section 3.1, step 3.b: an ACK of a segment sent only once shows that the timeout was spurious.
 #[test]
 fn a_wrong_timeout_is_taken_back() {
     let mut bench = Bench::filled(Config { timestamps: false, ..plain(DetectionName::RackTlp) }, 20);
@@ -182,7 +182,7 @@ fn a_wrong_timeout_is_taken_back() {
     assert_eq!(bench.sender.totals.undos, 1);
 }
 
-/// Without SACK the same ACK may tell of what the receiver had held all along: the loss was real.
+/// Without SACK the same ACK may cover data that the receiver had held before. The loss was real.
 #[test]
 fn without_sack_an_ack_of_a_retransmission_proves_no_wrong_timeout() {
     let mut bench =
@@ -215,7 +215,7 @@ fn a_dsack_takes_the_reduction_back() {
     bench.ack(1_000, &[(1_100, 1_500)]);
     assert!(bench.send().contains(&-1_000));
     bench.now += 5;
-    // The original arrives: everything up to 1,500 is there; then the copy is reported.
+    // The original arrives, so all data up to 1,500 is there. Then the copy is reported.
     bench.ack(1_500, &[]);
     bench.now += 95;
     bench.ack(1_500, &[(1_000, 1_100), (1_600, 1_700)]);
@@ -232,30 +232,30 @@ fn new_data_goes_beyond_the_window_only_in_recovery_and_after_the_holes() {
         ..plain(DetectionName::Fack)
     };
     for (opportunistic, expected) in [(false, 0), (true, 9)] {
-        // The window holds exactly what is in flight.
+        // The window is exactly filled by the data in flight.
         let mut bench = Bench::new(Config { opportunistic, ..config }, 2_000);
         assert_eq!(bench.send().len(), 20);
         bench.now = 100;
         bench.ack(1_000, &[(1_100, 1_900)]);
         let sent = bench.send();
         assert_eq!(sent[0], -1_000);
-        // One hole and eight behind it.
+        // One hole and eight segments behind it.
         assert_eq!(sent.iter().filter(|&&start| start >= 3_000).count(), expected, "{sent:?}");
         assert_eq!(bench.sender.totals.beyond_window, expected as u64);
     }
 }
 
-/// RFC 6675, Section 4, NextSeg, rules (1), (3) and (4), where the window leaves no room for (2).
+/// RFC 6675, Section 4, NextSeg, rules (1), (3) and (4). The window leaves no room for rule (2).
 #[test]
 fn when_nothing_else_may_go_what_is_not_known_to_be_lost_goes_again() {
     let config = Config { reduction: ReductionName::Qarr, initial_cwnd: 20, ..plain(DetectionName::Rfc6675) };
     let mut bench = Bench::new(config, 2_000);
     assert_eq!(bench.send().len(), 20);
     bench.now = 100;
-    // One hole below four that arrived, another below a single one.
+    // One hole below four segments that have arrived, another below a single one.
     bench.ack(1_000, &[(1_100, 1_500), (1_600, 1_700)]);
     assert_eq!(bench.send(), [-1_000, -1_500, -2_900]);
-    // The next hole goes, too, but the rescue happens once in a recovery.
+    // The next hole is retransmitted, too, but the rescue happens once in a recovery.
     bench.ack(1_000, &[(1_100, 1_500), (1_600, 1_700), (1_800, 1_900)]);
     assert_eq!(bench.send(), [-1_700]);
 }
@@ -274,7 +274,7 @@ fn hack1_sends_the_first_segment_again_after_three_duplicates_without_news() {
             bench.ack(1_000, &[(1_100, 1_100 + n * 100)]);
             bench.send();
         }
-        // A round trip later what went beyond the window is answered: nothing new.
+        // A round trip later the data beyond the window causes ACKs without news.
         bench.now += 110;
         let mut sent = Vec::new();
         for _ in 0..3 {
@@ -286,7 +286,8 @@ fn hack1_sends_the_first_segment_again_after_three_duplicates_without_news() {
     }
 }
 
-/// As printed the fourth duplicate without news is the first that counts. Each of our changes can be added alone.
+/// In the printed form the fourth duplicate without news is the first that counts. Each of our changes can be enabled
+/// alone.
 #[test]
 fn what_is_ours_in_hack1_has_a_switch_each() {
     let of = |hack1_text: bool, hack1_changes: Hack1Changes| {
@@ -373,8 +374,8 @@ fn the_window_shrinks_after_an_idle_time() {
     assert_eq!(cwnd, 10);
 }
 
-/// How long two hundred segments of a third of a millisecond take, of what their rate says, each sent so much later than it
-/// might leave.
+/// Duration of two hundred paced segments, a third of a millisecond each, relative to the duration at their rate. Each
+/// leaves `late` after its departure time.
 fn paced_late(late: Duration) -> f64 {
     let mut bench = Bench::new(Config { congestion: CongestionName::Bbr, ..Config::default() }, 1_000_000);
     assert_eq!(bench.send().len(), 10);
@@ -399,8 +400,8 @@ fn a_paced_sender_that_wakes_late_keeps_its_rate_within_half_a_millisecond() {
 }
 
 proptest! {
-    /// Whatever is acknowledged in whatever order: never more in flight than the window unless the window shrank, never
-    /// past the peer's window, and pipe is the sum of the board.
+    /// For any ACKs in any order. The data in flight never exceeds cwnd, unless cwnd shrank. No data goes beyond the
+    /// peer's window, and pipe matches the scoreboard.
     #[test]
     fn the_send_rule_holds(
         acks in proptest::collection::vec((0u64..30, 0u64..60, 1u64..20, 0u64..40), 1..80),
@@ -425,7 +426,8 @@ proptest! {
             let board = &bench.sender.board;
             prop_assert!(board.nxt() <= board.una() + window || sent.is_empty());
             let (cwnd, in_flight) = (bench.window().cwnd, bench.sender.in_flight());
-            // One may go whatever cwnd says: the fast retransmit, the first after a timeout, the probe of the tail.
+            // One segment may leave whatever cwnd says: the fast retransmit, the first after a timeout, or the tail
+            // loss probe.
             prop_assert!(in_flight <= cwnd.max(before) + 1, "{in_flight} {cwnd} {before}");
             prop_assert_eq!(board.recount(), (board.sacked_out(), board.lost_out(), board.retrans_out()));
             let pipe = board.packets_out() + board.retrans_out() - board.sacked_out() - board.lost_out();

@@ -1,4 +1,4 @@
-//! The sender's one timer: retransmission, reordering, probe of the tail, or probe of the window (Linux tcp_timer.c and
+//! The sender's one timer: retransmission, reordering, tail loss probe, or window probe (Linux tcp_timer.c and
 //! icsk_pending).
 
 use paceline_wire::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::congestion::{AckSample, CaState};
 use crate::detection::LossOutcome;
 use crate::rtt::RTO_MAX;
 
-/// As Linux: how soon to try again what the machine itself kept back.
+/// As Linux: delay before the next try after the local device refused a packet.
 const RESOURCE_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Sender {
@@ -22,13 +22,13 @@ impl Sender {
         self.timer.due.map(|(_, at)| at)
     }
 
-    /// The detection has one of its own.
+    /// The earlier of the sender's timer and the detection's own one.
     #[inline(never)]
     fn timeout_of_both(&self) -> Option<Instant> {
         self.timer.due.map(|(_, at)| at).into_iter().chain(self.detection.next_timeout()).min()
     }
 
-    /// Does what is due. False when the peer has not answered for too long.
+    /// Handles expired timers. False if the peer has not answered for too long.
     pub(crate) fn on_timeout(&mut self, now: Instant, waiting: bool) -> bool {
         if self.owns_response {
             self.on_detection_timeout(now);
@@ -45,14 +45,15 @@ impl Sender {
         true
     }
 
-    /// The probe if there is to be one, else the retransmission timeout.
+    /// Schedules the tail loss probe if allowed, else restarts the retransmission timeout.
     pub(super) fn set_timer_after_ack(&mut self, now: Instant) {
         if !self.schedule_probe(now, true) {
             self.rearm_retransmission(now);
         }
     }
 
-    /// The timeout anew (RFC 6298, Section 5.3). What replaces a shorter timer counts from when the first segment was sent.
+    /// Restarts the retransmission timeout (RFC 6298, Section 5.3). If it replaces a shorter timer, it counts from the
+    /// departure of the first segment.
     pub(super) fn rearm_retransmission(&mut self, now: Instant) {
         if self.board.is_empty() {
             if !self.timer.is(TimerKind::Persist) {
@@ -68,12 +69,12 @@ impl Sender {
         self.timer.set(TimerKind::Retransmission, at);
     }
 
-    /// When the first segment times out, counted from when it was sent (tcp_rto_delta_us).
+    /// Timeout of the first segment, counted from its departure (tcp_rto_delta_us).
     pub(super) fn retransmission_deadline(&self) -> Instant {
         self.board.head().map_or(Instant::ZERO, |segment| segment.sent_at) + self.rto()
     }
 
-    /// The reordering window has passed (RFC 8985, Section 6.3): what it marks lost begins a recovery.
+    /// The reordering window has passed (RFC 8985, Section 6.3). Segments marked lost begin a recovery.
     fn on_reordering_timeout(&mut self, now: Instant) {
         let prior_lost = self.board.lost_total();
         let prior_in_flight = self.in_flight();
@@ -117,15 +118,16 @@ impl Sender {
         true
     }
 
-    /// With a longer timeout than before where it `backs_off` (RFC 6298, Section 5.5).
+    /// Retransmits the first segment. If it `backs_off`, the timeout grows (RFC 6298, Section 5.5).
     fn resend_first(&mut self, now: Instant, backs_off: bool) {
         self.forced = Some(Forced::First);
         self.timer.backoff += u32::from(backs_off);
         self.timer.set(TimerKind::Retransmission, now + self.rto());
     }
 
-    /// The peer has taken back its window, and what is in flight lies beyond it: sending it again probes the window (the first
-    /// case of tcp_retransmit_timer). No timeout is counted, and each expiry lowers ssthresh anew, because `retransmits` stays 0.
+    /// The peer has shrunk its window to zero, and the data in flight lies beyond it. Retransmitting it probes the
+    /// window (the first case of tcp_retransmit_timer). No timeout is counted. Each expiry lowers ssthresh again,
+    /// because `retransmits` stays 0.
     fn on_closed_window(&mut self, now: Instant) -> bool {
         if self.timer.probes_out >= self.config.retries {
             return false;
@@ -136,7 +138,7 @@ impl Sender {
         true
     }
 
-    /// A closed window is asked whether it has opened.
+    /// Probes a closed window.
     fn on_persist_timeout(&mut self, now: Instant, waiting: bool) -> bool {
         if !waiting || !self.board.is_empty() {
             return true;
@@ -150,7 +152,8 @@ impl Sender {
         self.timer.probes_out += 1;
         self.timer.backoff += 1;
         if self.peer.snd_wnd > 0 {
-            // What fits goes, however little (RFC 9293, Section 3.8.6.2.1, condition (4); tcp_write_wakeup).
+            // Data that fits into the window leaves, however little it is (RFC 9293, Section 3.8.6.2.1, condition (4);
+            // tcp_write_wakeup).
             self.forced = Some(Forced::Part);
         } else {
             self.timer.window_probe = true;
@@ -159,12 +162,12 @@ impl Sender {
         true
     }
 
-    /// How long until the next probe of a closed window: the timeout, within its bounds (RFC 9293, Section 3.8.6.1).
+    /// Delay until the next probe of a closed window: the timeout, within its bounds (RFC 9293, Section 3.8.6.1).
     fn persist_delay(&self) -> Duration {
         self.rto().max(self.config.rto_min).min(RTO_MAX)
     }
 
-    /// Data waits, nothing is in flight, and the window does not let it go (tcp_check_probe_timer).
+    /// Starts the persist timer: data waits, and nothing is in flight (tcp_check_probe_timer).
     #[cold]
     pub(super) fn check_persist(&mut self, now: Instant) {
         if self.timer.due.is_none() {
@@ -172,9 +175,9 @@ impl Sender {
         }
     }
 
-    /// Data waits, nothing is in flight, and the device takes nothing. What was given to TCP is lost to its application if it is not
-    /// delivered in time, sent or not (RFC 9293, Section 3.9.1.1): the persist timer counts. A probe that did not leave says nothing of the
-    /// peer, so the timer does not back off (tcp_send_probe0).
+    /// Data waits, nothing is in flight, and the device accepts no packets. The persist timer runs, because the user
+    /// timeout covers all data given to TCP, sent or not (RFC 9293, Section 3.9.1.1). A probe that did not leave says
+    /// nothing about the peer, so the timer does not back off (tcp_send_probe0).
     #[cold]
     pub(super) fn wait_for_device(&mut self, now: Instant) {
         if self.forced == Some(Forced::Part) {
@@ -185,7 +188,7 @@ impl Sender {
         self.check_persist(now);
     }
 
-    /// An ACK while nothing was in flight (tcp_ack_probe).
+    /// Handles an ACK while nothing is in flight (tcp_ack_probe).
     #[inline]
     pub(super) fn on_probe_answered(&mut self, now: Instant) {
         if self.timer.is(TimerKind::Persist) {

@@ -1,4 +1,4 @@
-//! Episodes of loss or congestion: how they begin and end, and what the window is then.
+//! Episodes of loss or congestion: their begin, their end, and the window at both.
 
 use paceline_wire::Instant;
 
@@ -9,7 +9,7 @@ use crate::reduction::Entry;
 use crate::scoreboard::{Mark, Segment};
 
 impl Sender {
-    /// Goes over to another state and tells the congestion control.
+    /// Changes the state and tells the congestion control.
     pub(super) fn set_state(&mut self, now: Instant, state: CaState) {
         if self.episode.state == state {
             return;
@@ -19,7 +19,7 @@ impl Sender {
         self.control.on_state(state, &sample);
     }
 
-    /// Fast recovery begins: the reduction, unless one goes on already, and the marks by which it may be undone.
+    /// Begins fast recovery. Begins the reduction, unless one is running, and notes the data for undo.
     #[cold]
     pub(super) fn enter_recovery(&mut self, now: Instant) {
         self.episode.prior_ssthresh = 0;
@@ -37,14 +37,15 @@ impl Sender {
         self.set_state(now, CaState::Recovery);
     }
 
-    /// An ACK echoes a mark: the window is reduced as after a loss, once for each window of data, and nothing is sent again (RFC 3168,
-    /// Section 6.1.2; Linux tcp_enter_cwr). In a reduction already, it says nothing new, except that the reduction was called for.
+    /// An ACK echoes a congestion mark. The window is reduced as after a loss, once for each window of data, without
+    /// retransmission (RFC 3168, Section 6.1.2; Linux tcp_enter_cwr). During a reduction the echo only confirms it, so
+    /// that it is not undone.
     #[cold]
     pub(super) fn on_congestion_echo(&mut self, now: Instant) {
         self.episode.prior_ssthresh = 0;
         if self.episode.state < CaState::Cwr {
             self.episode.undo.marker = None;
-            // A mark is no loss: whoever marks asks for an answer.
+            // A mark is no loss: the router that marks requests a response.
             self.episode.suppressed = false;
             self.begin_reduction(now);
             self.totals.ecn_reductions += 1;
@@ -52,7 +53,7 @@ impl Sender {
         }
     }
 
-    /// A reduction begins.
+    /// Begins a reduction.
     pub(super) fn begin_reduction(&mut self, now: Instant) {
         self.episode.high_seq = self.board.nxt();
         self.tail_probe.high_seq = None;
@@ -70,7 +71,7 @@ impl Sender {
         });
     }
 
-    /// A reduction ends: what the window is from now on.
+    /// Ends a reduction and sets the window.
     pub(super) fn end_reduction(&mut self, now: Instant) {
         if self.control.is_owned() || self.episode.suppressed {
             return;
@@ -81,7 +82,7 @@ impl Sender {
         }
     }
 
-    /// The window is ssthresh, without an episode, as after a loss with a window of `cwnd`.
+    /// Reduces the window to ssthresh without an episode, as after a loss with a window of `cwnd`.
     pub(super) fn reduce_at_once(&mut self, now: Instant, cwnd: u32) {
         self.totals.recoveries += 1;
         if self.control.is_owned() {
@@ -93,14 +94,15 @@ impl Sender {
         self.congestion_event(now, CongestionEvent::ReductionComplete);
     }
 
-    /// A timeout: everything that has not arrived is lost, and slow start begins (RFC 5681, Section 3.1; RFC 6298, Section 5).
+    /// Handles a timeout: all data that has not arrived is lost, and slow start begins (RFC 5681, Section 3.1; RFC
+    /// 6298, Section 5).
     pub(super) fn enter_loss(&mut self, now: Instant) {
         let state = self.episode.state;
         let new_recovery = state < CaState::Recovery && !self.head_was_resent();
         let lost_before = self.board.lost_total();
         self.mark_expired(now);
-        // Silence is no word of losses: a link that stood still has all of it, and F-RTO finds that out (RFC 5682). Whoever looks for full
-        // buffers by losses is told of none.
+        // A timeout does not prove losses: a stalled link may deliver the data later, and F-RTO finds that out (RFC
+        // 5682). So these losses are not reported to a relay that infers full buffers from losses.
         self.report.conceal_losses(self.board.lost_total() - lost_before);
         if self.owns_response {
             self.detection.on_retransmission_timeout();
@@ -126,12 +128,12 @@ impl Sender {
         self.set_state(now, CaState::Loss);
         self.episode.cwr_due = true;
         self.episode.high_seq = self.board.nxt();
-        // The timeout has answered what the probe of the tail was sent for (RFC 8985, Section 7.3; tcp_retransmit_timer).
+        // The timeout has replaced the tail loss probe (RFC 8985, Section 7.3; tcp_retransmit_timer).
         self.tail_probe.high_seq = None;
         self.episode.frto = self.config.frto && (new_recovery || self.timer.retransmits > 0);
     }
 
-    /// At a timeout everything that has not arrived is lost, but for what a detection by time spares.
+    /// At a timeout all data that has not arrived is lost, except the segments that a time-based detection spares.
     fn mark_expired(&mut self, now: Instant) {
         if self.board.head().is_some_and(|head| head.mark.contains(Mark::SACKED)) {
             self.board.forget_sacks();
@@ -143,7 +145,7 @@ impl Sender {
         self.board.mark_lost_where(|number, segment| number == first || detection.expires(segment, &sample));
     }
 
-    /// What is in flight in longer segments than the path takes is lost, and that says nothing of congestion, so the windows stay
+    /// Marks segments lost that are longer than the path MTU allows. This is no sign of congestion, so the windows stay
     /// as they are (RFC 1191, Section 6.5; tcp_simple_retransmit).
     pub(super) fn resend_too_long(&mut self, now: Instant) {
         let before = self.board.lost_total();

@@ -1,5 +1,6 @@
-//! The send rule, all of it: in fast recovery as the rate reduction allows, else cwnd - pipe; never past SND.UNA + SND.WND,
-//! but for an extension; retransmissions before new data; not before the pacer's departure time.
+//! The whole send rule. In fast recovery the rate reduction sets the limit, else cwnd - pipe. No data goes beyond
+//! SND.UNA + SND.WND and its extension. Retransmissions go before new data. No packet leaves before the pacer's
+//! departure time.
 
 use paceline_wire::{Duration, Instant};
 
@@ -11,8 +12,8 @@ use crate::reduction::Holes;
 use crate::scoreboard::Mark;
 
 impl Sender {
-    /// The next segment to send at `now`; `None` when nothing may go. In this order: what must go whatever the window says, what is lost,
-    /// new data, what is not known to be lost.
+    /// Returns the next segment to send at `now`, or `None` if none may leave. The order is: forced segments, lost
+    /// segments, new data, segments not known to be lost.
     #[inline(always)]
     pub(crate) fn poll(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         self.pacer.held = false;
@@ -44,7 +45,8 @@ impl Sender {
         None
     }
 
-    /// After a new segment, another one, if the next [`poll`](Self::poll) would send that. With `None` it may send something else.
+    /// After a new segment, returns another one, if the next [`poll`](Self::poll) would send it. After `None`, `poll`
+    /// may send another kind of segment.
     pub(crate) fn poll_another(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         let other = self.forced.is_some() || self.board.lost_out() > 0 || self.pacer.allowance == 0;
         if other || self.pacer.waits(now, &self.control) {
@@ -53,7 +55,7 @@ impl Sender {
         self.poll_new(supply, self.config.nagle).map(|(end, fin)| self.send_new(now, end, fin))
     }
 
-    /// When the pacer lets the next packet go, if one could.
+    /// Departure time of the next paced packet, if there is one to send.
     pub(crate) fn departure(&self, supply: Supply) -> Option<Instant> {
         let room = || self.in_flight() < self.control.window.cwnd;
         let something = || supply.end > self.board.nxt() || self.board.lost_out() > 0;
@@ -61,12 +63,12 @@ impl Sender {
             .then_some(self.pacer.next_departure)
     }
 
-    /// Whether a poll may have something to send, cheaply.
+    /// True if a poll certainly has nothing to send. A cheap check.
     pub(crate) fn is_idle(&self) -> bool {
         !self.usage.round_open && self.forced.is_none()
     }
 
-    /// The application wrote, or something else may let data go.
+    /// Reopens the round: the application wrote, or another limit was lifted.
     pub(crate) fn wake(&mut self) {
         self.usage.open_round();
     }
@@ -75,7 +77,8 @@ impl Sender {
         self.usage.times(now)
     }
 
-    /// Something is lost. F-RTO asks for new data first; where none can go, retransmissions go on (tcp_xmit_recovery).
+    /// Returns a lost segment to retransmit. F-RTO sends new data first. Without new data, retransmissions continue
+    /// (tcp_xmit_recovery).
     #[inline(never)]
     fn poll_retransmission(&mut self, now: Instant, supply: Supply) -> Option<Transmission> {
         if self.episode.state < CaState::Recovery && !self.owns_response {
@@ -97,8 +100,8 @@ impl Sender {
             return None;
         }
         let number = self.board.next_lost()?;
-        // The window binds retransmissions, too, but for the first segment (tcp_output.c:__tcp_retransmit_skb), and only
-        // new data may go beyond it.
+        // The window also limits retransmissions, except the first segment (tcp_output.c:__tcp_retransmit_skb). Only
+        // new data may use the extension of the window.
         let segment = self.board.get(number)?;
         if segment.end > self.peer.offered_end(self.board.una()) && segment.start != self.board.una() {
             return None;
@@ -110,26 +113,27 @@ impl Sender {
         self.retransmit(now, number)
     }
 
-    /// Where the peer's window ends, and how much further new data may go in recovery.
+    /// End of the peer's window, plus its extension for new data in recovery.
     pub(super) fn window_end(&self) -> u64 {
         let end = self.peer.offered_end(self.board.una());
         if self.episode.state != CaState::Recovery { end } else { end + self.extension() }
     }
 
-    /// How far new data may go beyond the window in recovery.
+    /// How far new data may exceed the window in recovery.
     #[inline(never)]
     fn extension(&self) -> u64 {
         if !self.hack1.may_exceed_window(self.board.una()) {
             return 0;
         }
         let span = self.board.highest_sack() - self.board.una();
-        // Our choice: holes that are not yet found to be lost are waited for, too; the text (Section IV) waits for those found so far. What
-        // goes beyond the window is thrown away until the lowest hole is filled, so a repair that is about to be due goes first.
+        // Our choice: new data also waits for holes not yet marked lost. The text (Section IV) waits only for those
+        // marked lost so far. The receiver discards data beyond the window until the lowest hole is filled, so a repair
+        // that is almost due goes first.
         let waiting = self.board.has_open_holes();
         self.control.reduction.window_extension(&Holes { span, waiting })
     }
 
-    /// Where the next new segment ends that may go, and whether it has the FIN.
+    /// Returns the end of the next new segment that may leave, and whether it has the FIN.
     #[inline]
     fn poll_new(&mut self, supply: Supply, nagle: bool) -> Option<(u64, bool)> {
         let start = self.board.nxt();
@@ -138,29 +142,29 @@ impl Sender {
         }
         let (end, fin) = self.next_new(supply, self.window_end(), nagle)?;
         let in_flight = self.in_flight();
-        // A FIN may go at any time (tcp_cwnd_test).
+        // A FIN may leave at any time (tcp_cwnd_test).
         let only_fin = fin && end == start + 1;
-        // With SACK and without, a duplicate ACK takes a segment out of pipe: that is limited transmit (RFC 3042).
+        // With and without SACK, a duplicate ACK removes a segment from pipe. This is limited transmit (RFC 3042).
         if (in_flight >= self.control.window.cwnd && !only_fin) || !self.pacer.allows() {
             return None;
         }
         Some((end, fin))
     }
 
-    /// Where the next new segment ends, as far as windows, Nagle and silly windows let it.
+    /// Returns the end of the next new segment that the receive window, Nagle and silly window avoidance allow.
     pub(super) fn next_new(&self, supply: Supply, window_end: u64, nagle: bool) -> Option<(u64, bool)> {
         let start = self.board.nxt();
         let mss = u64::from(self.peer.segment_max(self.mss));
         let data_end = supply.end - u64::from(supply.fin);
         let mut end = data_end.min(start + mss).min(supply.piece);
-        // The FIN goes with the last data.
+        // The FIN leaves with the last data.
         let fin = supply.fin && end == data_end;
         end += u64::from(fin);
         if end > window_end {
             return None;
         }
         let full = end - start >= mss || fin || end == supply.piece;
-        // Nagle as Minshall has it: only a small segment in flight holds the next one back (tcp_nagle_check).
+        // Nagle as modified by Minshall: only a small segment in flight holds back the next one (tcp_nagle_check).
         let small_in_flight = self.peer.last_small > self.board.una();
         if !full && nagle && !self.board.is_empty() && small_in_flight {
             return None;
@@ -214,7 +218,7 @@ impl Sender {
         let tsval = self.timestamp(now);
         self.episode.undo.on_retransmitted(tsval);
         self.on_sent(now, start, end);
-        // As Linux: the first segment starts the timer anew.
+        // As Linux: retransmitting the first segment restarts the timer.
         if first && !self.timer.is(TimerKind::Reordering) {
             self.timer.set(TimerKind::Retransmission, now + self.rto());
         }
@@ -253,7 +257,7 @@ impl Sender {
         self.pacer.on_sent(now, end - start, &mut self.control, first);
     }
 
-    /// A segment that is not known to be lost, once more.
+    /// Returns a segment to retransmit that is not known to be lost.
     pub(super) fn poll_early_retransmission(&mut self, now: Instant) -> Option<Transmission> {
         if self.episode.state != CaState::Recovery { None } else { self.find_early_retransmission(now) }
     }

@@ -1,4 +1,4 @@
-//! Reductions that were not called for: Eifel (RFC 3522, RFC 4015), D-SACK (RFC 3708).
+//! Undo of unnecessary reductions: Eifel (RFC 3522, RFC 4015), D-SACK (RFC 3708).
 
 use paceline_wire::Instant;
 
@@ -16,7 +16,7 @@ impl Sender {
         self.config.undo && (undo.is_answered_twice() || delayed())
     }
 
-    /// Window and threshold as before.
+    /// Restores window and threshold.
     pub(super) fn undo_reduction(&mut self, unmark_lost: bool) {
         if unmark_lost {
             self.board.unmark_lost();
@@ -30,7 +30,7 @@ impl Sender {
         self.totals.undos += 1;
     }
 
-    /// At the end of an episode (tcp_try_undo_recovery).
+    /// Undoes the reduction if possible, at the end of an episode (tcp_try_undo_recovery).
     pub(super) fn try_undo_recovery(&mut self, tsecr: Option<u32>) {
         if self.may_undo(tsecr) {
             self.undo_reduction(false);
@@ -39,7 +39,7 @@ impl Sender {
         }
     }
 
-    /// D-SACKs have answered every retransmission (tcp_try_undo_dsack).
+    /// Undoes the reduction if D-SACKs have reported every retransmission (tcp_try_undo_dsack).
     pub(super) fn try_undo_dsack(&mut self) -> bool {
         let undone = self.config.undo && self.episode.undo.is_answered_twice();
         if undone {
@@ -48,13 +48,14 @@ impl Sender {
         undone
     }
 
-    /// A partial ACK answers an original (tcp_try_undo_partial). True when nothing else is to be done for now.
+    /// Undoes the reduction if a partial ACK answers an original transmission (tcp_try_undo_partial). True if nothing
+    /// else is to do yet.
     pub(super) fn try_undo_partial(&mut self, now: Instant, prior_una: u64, tsecr: Option<u32>) -> bool {
         if !self.config.undo || self.episode.undo.marker.is_none() || !self.packet_delayed(tsecr) {
             return false;
         }
         self.reordering.note(prior_una, self.board.highest_sack(), self.mss);
-        // Wait until the retransmissions on their way are accounted for.
+        // Waits until the retransmissions in flight are accounted for.
         if self.board.retrans_out() > 0 {
             return true;
         }
@@ -64,7 +65,7 @@ impl Sender {
         true
     }
 
-    /// After a timeout (tcp_try_undo_loss).
+    /// Undoes the reduction after a timeout (tcp_try_undo_loss).
     pub(super) fn try_undo_loss(&mut self, now: Instant, frto: bool, tsecr: Option<u32>) -> bool {
         if !frto && !self.may_undo(tsecr) {
             return false;

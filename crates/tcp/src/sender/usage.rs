@@ -1,10 +1,10 @@
-//! How the windows are used, and what holds the sender back.
+//! How much of the windows is used, and what limits the sender.
 
 use paceline_wire::{Duration, Instant};
 
 use crate::congestion::Window;
 
-/// How the windows are used (tcp_cwnd_validate), and what holds the sender back (Linux chronographs).
+/// How much of the windows is used (tcp_cwnd_validate), and what limits the sender (Linux chronographs).
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Usage {
     pub(super) is_cwnd_limited: bool,
@@ -12,20 +12,20 @@ pub(crate) struct Usage {
     pub(super) cwnd_usage_seq: u64,
     pub(super) cwnd_used: u32,
     pub(super) stamp: Instant,
-    /// Something happened since the sender last ran dry.
+    /// Something happened since the sender last had nothing to send.
     pub(super) round_open: bool,
     pub(super) sent_in_round: bool,
-    /// Something was sent since the probe of the tail was last set.
+    /// Something was sent since the tail loss probe was last scheduled.
     #[serde(default)]
     pub(super) unprobed: bool,
     pub(super) stalled: bool,
     pub(super) recovery_stalled: bool,
     limit: Option<(Limit, Instant)>,
-    /// Times spent, by [`Limit`].
+    /// Total time for each [`Limit`].
     spent: [Duration; 3],
 }
 
-/// What holds the sender back.
+/// What limits the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Limit {
     /// The network or the application.
@@ -53,13 +53,13 @@ impl Usage {
         self.recovery_stalled = false;
     }
 
-    /// As Linux: in slow start a window half used is used enough.
+    /// As Linux: in slow start cwnd counts as used if half of it was used.
     pub(super) fn is_cwnd_limited(&self, window: Window) -> bool {
         self.is_cwnd_limited
             || (window.in_slow_start() && window.cwnd < self.max_packets_out.saturating_mul(2))
     }
 
-    /// Time spent busy, and of that limited by the receive window and by the send buffer.
+    /// Returns the busy time, and the parts of it limited by the receive window and by the send buffer.
     pub(crate) fn times(&self, now: Instant) -> (Duration, Duration, Duration) {
         let mut spent = self.spent;
         if let Some((limit, since)) = self.limit {

@@ -1,5 +1,5 @@
-//! Two hosts and two links, driven to completion: a small simulator for tests of this crate.
-// Each test uses a part of it.
+//! Two hosts and two links, run to completion: a small simulator for tests of this crate.
+// Each test uses only a part of it.
 #![allow(dead_code, unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -24,7 +24,7 @@ pub fn client_address() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(192, 0, 2, 2), 50_000))
 }
 
-/// Of a connection without a host.
+/// The key of a connection without a host.
 pub fn key() -> FlowKey {
     let [a, b] = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 80)));
     FlowKey::new(a, b)
@@ -34,7 +34,7 @@ pub fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// A sender's algorithms and switches, drawn.
+/// Random algorithms and switches of a sender.
 pub fn drawn_config() -> impl Strategy<Value = Config> {
     let algorithms = (
         select(CongestionName::ALL),
@@ -64,7 +64,7 @@ pub fn drawn_config() -> impl Strategy<Value = Config> {
     })
 }
 
-/// What happens on the way, for checks.
+/// Observes packets, for checks.
 pub trait Tap {
     fn on_send(&mut self, _now: Instant, _from_server: bool, _packet: &Packet) {}
 }
@@ -80,17 +80,17 @@ pub struct Duplex {
     pub now: Instant,
     pub server_id: Option<ConnectionId>,
     pub client_id: ConnectionId,
-    /// Left for the server to write; it closes afterwards.
+    /// Bytes that the server has still to write. It closes afterwards.
     pub to_write: u64,
     pub close_when_written: bool,
-    /// Whether the client reads.
+    /// The client reads.
     pub reading: bool,
     pub received: u64,
     pub first_byte: Option<Instant>,
     pub events: u64,
     written: u64,
     last_edge: u64,
-    /// Real bytes travel, and are compared.
+    /// Real bytes are sent and compared.
     pub content: bool,
     pub checks: bool,
 }
@@ -131,7 +131,7 @@ impl Duplex {
         self.client.connection(self.client_id).unwrap().status(self.now)
     }
 
-    /// Runs until `end` or until nothing is left to do. Returns false in the second case.
+    /// Runs until `end` or until nothing is left to do. False in the second case.
     pub fn run(&mut self, end: Instant, tap: &mut impl Tap) -> bool {
         loop {
             self.flush(tap);
@@ -227,7 +227,7 @@ impl Duplex {
                 self.written += written;
                 self.to_write -= written;
             }
-            // Also when there was nothing to write at all.
+            // Also if there was nothing to write.
             if self.to_write == 0
                 && self.close_when_written
                 && let Some(connection) = self.server.connection_mut(id)
@@ -257,7 +257,7 @@ fn pattern(position: u64) -> u8 {
     (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// The path of OR, Table 3: `rtt` of propagation, the link charges 1,515 bytes for a packet of 1,500.
+/// The path of OR, Table 3, with `rtt` of propagation. The link charges 1,515 bytes for a packet of 1,500.
 pub fn mobile_path(mbps: f64, rtt: Duration, loss_ppb: u64) -> (LinkConfig, LinkConfig) {
     let down = LinkConfig {
         rate: RateProcess::Constant(Rate::from_mbps(mbps * 1_500.0 / 1_515.0)),

@@ -6,12 +6,12 @@ use paceline_wire::{Instant, Node, Packet, PortId};
 
 use crate::world::{Middle, World};
 
-/// `data`: the hosts' configurations, then what happens, a few bytes each.
+/// `data` has the hosts' configurations, then the events, a few bytes each.
 pub(crate) fn endpoint(data: &[u8]) {
     World::new(data, Wire::default()).run();
 }
 
-/// Passes everything on.
+/// Forwards everything.
 #[derive(Default)]
 struct Wire(VecDeque<(PortId, Packet)>);
 

@@ -1,4 +1,4 @@
-//! Packets that neither end has sent: in the name of one of them, bent on the way, or of a router.
+//! Packets that neither end has sent: forged in the name of an end, altered in flight, or sent by a router.
 
 use paceline_tcp::State;
 use paceline_wire::{Flags, Packet, Payload, PortId, TcpOptionsRepr, TcpRepr};
@@ -6,8 +6,8 @@ use paceline_wire::{Flags, Packet, Payload, PortId, TcpOptionsRepr, TcpRepr};
 use super::{Middle, World, bytes_of, key};
 
 impl<M: Middle> World<'_, M> {
-    /// A segment in the name of `side`, with numbers near its own. What it carries is what the side has written there: this
-    /// checks what becomes of numbers, not of an attacker's bytes.
+    /// Forges a segment of `side` with numbers near its own. Its payload is what the side has written there. This tests
+    /// forged numbers, not forged data.
     pub(super) fn forge(&mut self, side: usize) {
         self.is_honest = false;
         let one = &self.sides[side];
@@ -41,7 +41,7 @@ impl<M: Middle> World<'_, M> {
         self.middle.handle_packet(self.now, PortId(side as u8), packet);
     }
 
-    /// A packet that `side` has sent, with a few bytes changed before its payload.
+    /// Changes a few header bytes of a packet that `side` has sent.
     pub(super) fn forge_raw(&mut self, side: usize) {
         self.is_honest = false;
         let Some(packet) = self.sides[side].out.front() else { return };
@@ -52,7 +52,7 @@ impl<M: Middle> World<'_, M> {
         }
         bytes.truncate(headers);
         let Some(packet) = Packet::parse(&[], &bytes, &mut self.pool) else { return };
-        // A forged segment that is longer than it should be would carry bytes of no stream.
+        // A forged segment that is too long would carry bytes of no stream.
         if packet.payload().is_empty() {
             self.note_forged(side, &packet);
             self.middle.handle_packet(self.now, PortId(side as u8), packet);
@@ -61,7 +61,8 @@ impl<M: Middle> World<'_, M> {
 
     fn note_forged(&mut self, side: usize, packet: &Packet) {
         let Some(tcp) = packet.tcp() else { return };
-        // Who answers a SYN in its place, with the right acknowledgement, says where the stream begins (RFC 9293, Section 3.10.7.3).
+        // A forged answer to a SYN with the right acknowledgement determines where the stream begins (RFC 9293, Section
+        // 3.10.7.3).
         let says_begin = tcp.flags().contains(Flags::SYN) && Some(tcp.seq()) != self.sides[side].first;
         let state = self.sides[1 - side].connection().map(|connection| connection.state());
         self.is_misled[1 - side] |=
@@ -70,9 +71,10 @@ impl<M: Middle> World<'_, M> {
         self.sides[side].sent.note(tcp.seq(), tcp.end_seq());
     }
 
-    /// A router between the middle and `side` says that a packet for it was too big, or that it cannot be reached.
+    /// Forges a message of a router between the middle and `side`: a packet was too big, or the destination is
+    /// unreachable.
     pub(super) fn forge_icmp(&mut self, side: usize) {
-        // What was bent on the way may be shorter than what a router quotes.
+        // An altered packet may be shorter than a router's quotation.
         let Some(quoted) = self.sides[side].into.front().map(Packet::to_vec).filter(|ip| ip.len() >= QUOTED)
         else {
             return;
@@ -87,5 +89,5 @@ impl<M: Middle> World<'_, M> {
     }
 }
 
-/// Headers of IPv4, and eight bytes (RFC 792).
+/// Length of the IPv4 header and eight bytes (RFC 792).
 const QUOTED: usize = 28;

@@ -1,4 +1,4 @@
-//! Two hosts, and everything that may happen to their packets, drawn from bytes.
+//! Two hosts, and all events of their packets, drawn from bytes.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, unreachable_pub)]
 
 mod exercise;

@@ -1,4 +1,5 @@
-//! A server and a client with something between them; losses, order, time, applications and forged packets follow from bytes.
+//! A server and a client with a node between them. Bytes determine losses, order, time, applications and forged
+//! packets.
 
 use std::collections::{HashSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,24 +17,24 @@ mod forging;
 mod numbers;
 use numbers::Numbers;
 
-/// What stands between the two: its port 0 is the server's, port 1 the client's.
+/// The node between the two. Its port 0 is the server's, port 1 the client's.
 pub(crate) trait Middle: Node {
-    /// It acknowledges by itself, as a split gateway does.
+    /// True if it sends its own acknowledgements, as a split gateway does.
     fn makes_acks(&self) -> bool;
 
-    /// Something that is its own happens to it.
+    /// Triggers an event of the node itself.
     fn turn(&mut self, _choice: u8) {}
 
-    /// What must hold of it at any time.
+    /// Checks its invariants.
     fn check(&self) {}
 
-    /// What it is about, for a test that fails.
+    /// Describes its state, for a failing test.
     fn describe(&self) -> String {
         String::new()
     }
 }
 
-/// Choices; zeros when they are used up.
+/// Choices from the input, zeros after its end.
 pub(crate) struct Choices<'a>(pub(crate) &'a [u8]);
 
 impl Choices<'_> {
@@ -51,7 +52,7 @@ impl Choices<'_> {
         all[usize::from(self.byte()) % all.len()]
     }
 
-    /// An offset of sequence numbers: near misses mostly.
+    /// An offset of sequence numbers, mostly a small one.
     pub(crate) fn offset(&mut self) -> u32 {
         let scale = self.byte();
         let near = u32::from(self.byte());
@@ -69,19 +70,19 @@ impl Choices<'_> {
 struct Side {
     host: Endpoint,
     id: Option<ConnectionId>,
-    /// Bytes of the stream: given to the connection, and read by the other end.
+    /// Bytes of the stream that were written to the connection, and that the other end has read.
     written: u64,
     read: u64,
-    /// Closed by its application.
+    /// Its application has closed.
     is_closed: bool,
-    /// Its first number, the newest segment that it sent, and what it has acknowledged.
+    /// Its first number, its newest segment, and its acknowledgements.
     first: Option<Seq>,
     last: (Seq, Seq),
     acks: HashSet<u32>,
-    /// What was sent in its name.
+    /// Numbers sent in its name.
     sent: Numbers,
     clock: u32,
-    /// On their way to the middle, and from there to this side.
+    /// Packets in flight to the middle, and from there to this side.
     out: VecDeque<Packet>,
     into: VecDeque<Packet>,
 }
@@ -128,11 +129,11 @@ pub(crate) struct World<'a, M> {
     choices: Choices<'a>,
     now: Instant,
     sides: [Side; 2],
-    /// Nobody has forged anything, and no end has given up.
+    /// No packet was forged, and no end has aborted.
     is_honest: bool,
-    /// Acknowledgements of forged packets, for each side that hears them.
+    /// Acknowledgement numbers of forged packets, for each receiving side.
     forged_acks: [HashSet<u32>; 2],
-    /// It was told of another first number in the handshake, and has the stream from there.
+    /// A forged handshake gave this side another first number, where its stream begins.
     is_misled: [bool; 2],
     pool: BufferPool,
 }
@@ -146,13 +147,13 @@ fn address(side: usize) -> SocketAddr {
     SocketAddr::from(host)
 }
 
-/// As a device delivers it: in memory of its own, not in that of whoever wrote its bytes.
+/// Copies the packet to separate memory, as a device delivers it.
 fn on_the_wire(mut packet: Packet, pool: &mut BufferPool) -> Packet {
     packet.complete_checksum();
     Packet::parse(&[], &packet.to_vec(), pool).unwrap_or(packet)
 }
 
-/// From `side` to the other.
+/// The key from `side` to the other side.
 fn key(side: usize) -> FlowKey {
     FlowKey::new(address(side), address(1 - side))
 }
@@ -161,7 +162,8 @@ fn pattern(side: usize, position: u64) -> u8 {
     ((position ^ (side as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// What `side` writes, from a position on. Made once: otherwise a target would spend a third of its time with it.
+/// The data that `side` writes, from a position on. Generated once, otherwise a target would spend a third of its time
+/// here.
 fn stream(side: usize, from: u64, len: usize) -> &'static [u8] {
     static STREAMS: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
         [SERVER, CLIENT].map(|side| (0..WRITTEN_MAX).map(|position| pattern(side, position)).collect())
@@ -219,7 +221,7 @@ impl<'a, M: Middle> World<'a, M> {
         }
     }
 
-    /// All that the choices say, and then, where nobody interfered, all that was written arrives.
+    /// Runs all choices. If nobody interfered, all written data must then arrive.
     pub(crate) fn run(mut self) {
         self.pump();
         for _ in 0..STEPS_MAX {
@@ -281,7 +283,7 @@ impl<'a, M: Middle> World<'a, M> {
         let [written, mut position] = [self.sides[other].written, self.sides[other].read];
         let is_misled = self.is_misled[side];
         let Some(connection) = self.sides[side].connection() else { return };
-        // It cuts at the borders of what came as one.
+        // One read returns data of one received piece.
         let mut left = max;
         while let Some(payload) = connection.read(now, left).filter(|payload| !payload.is_empty()) {
             left -= payload.len();
@@ -328,7 +330,7 @@ impl<'a, M: Middle> World<'a, M> {
         }
     }
 
-    /// Everything is delivered, and read, so many times, a few milliseconds each.
+    /// Delivers and reads everything, in `rounds` rounds of a few milliseconds each.
     fn rounds(&mut self, rounds: usize) {
         for _ in 0..rounds {
             self.now += Duration::from_millis(5);
@@ -367,7 +369,7 @@ impl<'a, M: Middle> World<'a, M> {
         }
     }
 
-    /// Everything that has something to send sends; nobody goes on for ever.
+    /// Polls all nodes until nothing is left to send. No node may send for ever.
     fn pump(&mut self) {
         if let Some(id) = self.sides[SERVER].host.accept() {
             self.sides[SERVER].id.get_or_insert(id);
@@ -396,7 +398,8 @@ impl<'a, M: Middle> World<'a, M> {
         self.middle.check();
     }
 
-    /// Nobody is told of an acknowledgement that was not given. A middle that gives its own acknowledges only what `side` has sent.
+    /// Checks that every acknowledgement was sent by an end. A middle with its own ACKs may acknowledge only what
+    /// `side` has sent.
     fn judge(&self, side: usize, packet: &Packet) {
         let Some(tcp) = packet.tcp().filter(|_| packet.flow_key() == Some(key(1 - side))) else { return };
         if !tcp.flags().contains(Flags::ACK) || self.forged_acks[side].contains(&tcp.ack().0) {
@@ -415,7 +418,7 @@ impl<'a, M: Middle> World<'a, M> {
         );
     }
 
-    /// From here on nothing is lost.
+    /// Runs without losses until all data has arrived.
     fn settle(&mut self) {
         for turn in 0..SETTLE_MAX {
             self.rounds(1);
@@ -423,7 +426,7 @@ impl<'a, M: Middle> World<'a, M> {
                 return;
             }
             if turn % 8 == 7 {
-                // Timers are all that is left. They are not known before everybody has been asked.
+                // Only timers are left. They are not known before every node has been polled.
                 self.pump();
                 let next = [self.middle.poll_timeout(), self.sides[0].host.poll_timeout()];
                 let next = next.into_iter().chain([self.sides[1].host.poll_timeout()]).flatten().min();
@@ -440,7 +443,7 @@ impl<'a, M: Middle> World<'a, M> {
         assert!(self.is_done(), "not all arrived at {now:?}, timers {next:?}: {told:?} {status:?} {middle}");
     }
 
-    /// All that was written was read, or an end gave up after as many losses as the RFC allows.
+    /// True if all written data was read, or an end gave up after as many losses as the RFC allows.
     fn is_done(&mut self) -> bool {
         let gave_up = |side: &mut Side| {
             side.connection()
@@ -451,10 +454,11 @@ impl<'a, M: Middle> World<'a, M> {
     }
 }
 
-/// Our choice: what a target can do in some hundred microseconds.
+/// Our choice: the work that a target can do in some hundred microseconds.
 const STEPS_MAX: usize = 64;
 const WRITTEN_MAX: u64 = STEPS_MAX as u64 * 255 * 64;
 const QUEUE_MAX: usize = 256;
 const SENT_MAX: usize = 10_000;
-/// Enough for the longest backoff of a timeout (RFC 6298: a minute and more), which shorter timers of others cut into steps.
+/// Enough for the longest backoff of a timeout (RFC 6298: a minute and more), which shorter timers of others cut into
+/// steps.
 const SETTLE_MAX: usize = 40_000;

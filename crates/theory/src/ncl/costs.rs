@@ -1,11 +1,11 @@
-//! What a wrong decision costs, in packets that the sender misses to send: Eqs. (16) to (19). W is cwnd on average.
+//! The cost of a wrong decision, in packets that the sender fails to send: Eqs. (16) to (19). W is the average cwnd.
 
 /// Eq. (16): rounds of congestion avoidance until cwnd is W again.
 pub fn n_ca(w_packets: u32) -> u32 {
     w_packets / 2
 }
 
-/// Eq. (17), C_S: of a congestion response that was not called for.
+/// Eq. (17), C_S: the cost of a spurious congestion response.
 pub fn c_s_packets(w_packets: u32) -> f64 {
     let n = f64::from(n_ca(w_packets));
     0.5 * n * (n + 1.0)
@@ -17,7 +17,7 @@ pub fn n_ss(w_packets: u32) -> u32 {
     w_packets.div_ceil(2).max(1).next_power_of_two().trailing_zeros()
 }
 
-/// Eq. (19), C_T: of a timeout in place of a congestion response.
+/// Eq. (19), C_T: the cost of a timeout in place of a congestion response.
 pub fn c_t_packets(w_packets: u32) -> f64 {
     let n = n_ss(w_packets);
     f64::from(n) * f64::from(w_packets) - libm::exp2(f64::from(n)) + 1.0
@@ -27,7 +27,7 @@ pub fn c_t_packets(w_packets: u32) -> f64 {
 mod tests {
     use super::*;
 
-    /// The sums that the closed forms stand for.
+    /// The closed forms equal their sums.
     #[test]
     fn closed_forms_are_their_sums() {
         for w in 1..500u32 {

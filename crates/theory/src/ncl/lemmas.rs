@@ -5,14 +5,14 @@ pub fn goodput_per_throughput(p_l: f64, zeta: f64) -> f64 {
     1.0 / ((1.0 + p_l) + zeta * (1.0 - p_l))
 }
 
-/// Lemmas 2 and 3, Eqs. (5) to (7): whether an ACK within tau_CD excludes a congestive loss. It does until tau_u, the time
-/// before which no retransmission of a packet lost to congestion can be acknowledged.
+/// Lemmas 2 and 3, Eqs. (5) to (7): true if an ACK within tau_CD excludes a congestive loss. It does until tau_u.
+/// Before that time no retransmission of a packet lost to congestion can be acknowledged.
 pub fn not_congestive(tau_cd_s: f64, tau_u_s: f64) -> bool {
     tau_cd_s <= tau_u_s
 }
 
-/// Lemma 4, Eq. (12): the probability that neither copy of a packet is acknowledged by t after the retransmission, where
-/// `f` = F(t) is the probability that a round trip is no longer.
+/// Lemma 4, Eq. (12): the probability that neither copy of a packet is acknowledged by t after the retransmission. The
+/// probability that a round trip takes at most t is `f` = F(t).
 pub fn unacknowledged(p_c: f64, p_w: f64, f: f64) -> f64 {
     p_c + (1.0 - (1.0 - (p_c + p_w)) * f) * p_w
 }
@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn before_any_round_trip_every_loss_is_unacknowledged() {
         assert!((unacknowledged(0.01, 0.05, 0.0) - 0.06).abs() < 1e-12);
-        // After the longest: congestive losses, and others whose retransmission was lost.
+        // After the longest round trip two kinds remain: congestive losses, and others whose retransmission was lost.
         assert!((unacknowledged(0.01, 0.05, 1.0) - (0.01 + 0.06 * 0.05)).abs() < 1e-12);
     }
 

@@ -5,7 +5,7 @@ use core::fmt;
 use super::costs::{c_s_packets, c_t_packets};
 use super::lemmas::unacknowledged;
 
-/// A path and a sender as the model knows them.
+/// A path and a sender in the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sts {
     p_c: f64,
@@ -16,57 +16,57 @@ pub struct Sts {
 /// The best tau_CD, Eq. (23) and Fig. 2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TauCd {
-    /// Case I: congestion is answered with the retransmission.
+    /// Case I: the congestion response comes with the retransmission.
     Zero,
-    /// Case II: as late as an ACK still excludes congestion, tau_u.
+    /// Case II: tau_u, the latest time at which an ACK excludes congestion.
     Upper,
     /// Case III: the time that this share of all round trips does not exceed, tau_TH = F^-1(share).
     Quantile(f64),
 }
 
-/// Shares that are none, or a window of nothing.
+/// Invalid shares, or an empty window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StsError;
 
 impl Sts {
-    /// Shares of packets lost to congestion and otherwise, and cwnd on average.
+    /// Shares of packets lost to congestion and otherwise, and the average cwnd.
     ///
     /// # Errors
-    /// Shares that are negative or make one and more, or no window.
+    /// A share is negative, the shares make one or more together, or there is no window.
     pub fn new(p_c: f64, p_w: f64, w_packets: u32) -> Result<Sts, StsError> {
         let is_share = |p: f64| (0.0..1.0).contains(&p);
         let valid = is_share(p_c) && is_share(p_w) && is_share(p_c + p_w) && w_packets > 0;
         valid.then_some(Sts { p_c, p_w, w_packets }).ok_or(StsError)
     }
 
-    /// p_l: whatever is lost.
+    /// p_l: the share of all losses.
     pub fn p_l(&self) -> f64 {
         self.p_c + self.p_w
     }
 
-    /// Eqs. (11), (13): that a loss was not congestive, though nothing was acknowledged by t; `f` = F(t).
+    /// Eqs. (11), (13): probability that a loss was not congestive if nothing was acknowledged by t; `f` = F(t).
     pub fn p_not_congestive(&self, f: f64) -> f64 {
         1.0 - self.p_c / self.p_unacknowledged(f)
     }
 
-    /// Eqs. (14), (15): that it was, and that a timeout follows.
+    /// Eqs. (14), (15): probability that it was congestive and that a timeout follows.
     pub fn p_timeout(&self, f: f64) -> f64 {
         self.p_c * self.p_l() / self.p_unacknowledged(f)
     }
 
-    /// Eqs. (8), (20): what is to be expected of an answer at t, in packets.
+    /// Eqs. (8), (20): the expected cost of a response at t, in packets.
     pub fn ec_a_packets(&self, f: f64) -> f64 {
         self.p_not_congestive(f) * c_s_packets(self.w_packets)
     }
 
-    /// Eqs. (9), (21): what is to be expected of further delay at t, in packets.
+    /// Eqs. (9), (21): the expected cost of further delay at t, in packets.
     pub fn ec_d_packets(&self, f: f64) -> f64 {
         self.p_timeout(f) * c_t_packets(self.w_packets)
     }
 
     /// Eq. (23); `f_tau_u` = F(tau_u).
     pub fn tau_cd(&self, f_tau_u: f64) -> TauCd {
-        // Both sides of EC_A = EC_D times P(PU), so that nothing is divided by what may be zero.
+        // Both sides of EC_A = EC_D are multiplied by P(PU), so that there is no division by zero.
         let answered = self.p_w * c_s_packets(self.w_packets);
         let delayed = self.p_c * self.p_l() * c_t_packets(self.w_packets);
         let left = |f: f64| 1.0 - (1.0 - self.p_l()) * f;

@@ -2,7 +2,7 @@
 
 use super::episode::{Episode, Recovery};
 
-/// Theorem 4, Eq. (11), QARR: only what is lost can be sent before the first ACK.
+/// Theorem 4, Eq. (11), QARR: only the lost packets can be sent before the first ACK.
 pub fn theorem_4(episode: &Episode) -> Recovery {
     episode.rounds(1, episode.n_packets())
 }

@@ -1,4 +1,4 @@
-//! One loss recovery phase: what goes into the theorems, and what comes out.
+//! One loss recovery phase: input and output of the theorems.
 
 use core::fmt;
 
@@ -21,7 +21,7 @@ pub enum DomainError {
     BurstOutsideWindow,
     /// The reduction factor lies above 0 and is at most 1.
     NoReductionFactor,
-    /// The receive window holds at least what the path holds, and four packets.
+    /// The receive window holds at least the bandwidth-delay product and four packets.
     WindowBelowPath,
     /// A probability of loss lies above 0 and below 1.
     NoProbability,
@@ -29,21 +29,22 @@ pub enum DomainError {
     NoEfficiency,
 }
 
-/// What a theorem says of an episode.
+/// The result of a theorem for an episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recovery {
-    /// I_min: for how long, at least, the bottleneck sends nothing before the first packet that an ACK of recovery
-    /// released, in seconds.
+    /// I_min: the least time, in seconds, in which the bottleneck sends nothing before the first packet that an ACK of
+    /// recovery released.
     pub i_min_s: f64,
-    /// Packets that the bottleneck sends in the rounds that `i_min_s` is about.
+    /// Packets that the bottleneck sends in the rounds that `i_min_s` covers.
     pub sent_packets: f64,
     /// C, packets per second.
     pub c_packets_per_s: f64,
 }
 
 impl Episode {
-    /// `c_packets_per_s` is C, the rate of the bottleneck; `u_s` is U, the propagation delay of the round trip; `aw_packets`
-    /// is AW, the receive window, which also limits cwnd; `n_packets` of it are lost; `beta` is what remains of cwnd.
+    /// `c_packets_per_s` is C, the rate of the bottleneck. `u_s` is U, the propagation delay of the round trip.
+    /// `aw_packets` is AW, the receive window, which also limits cwnd. `n_packets` of it are lost. `beta` is the part
+    /// of cwnd that remains.
     ///
     /// # Errors
     /// Values for which the model says nothing.
@@ -92,7 +93,7 @@ impl Episode {
         self.n_packets
     }
 
-    /// AW - n: what recovery finds in flight, at least 1.
+    /// AW - n: packets in flight when recovery begins, at least 1.
     pub fn pipe_packets(&self) -> u32 {
         self.aw_packets - self.n_packets
     }
@@ -102,8 +103,8 @@ impl Episode {
         scaled_up(self.beta, self.aw_packets)
     }
 
-    /// A window of `window_packets` is sent in each of `rounds` rounds, the last packet of a round being the one that its
-    /// first ACK releases: the bottleneck idles for what a round lacks.
+    /// In each of `rounds` rounds `window_packets` are sent. The first ACK of a round releases its last packet. The
+    /// bottleneck idles for the rest of the round.
     pub(super) fn rounds(&self, rounds: u32, window_packets: u32) -> Recovery {
         let sent = f64::from(window_packets.saturating_sub(1));
         let idle_s = self.u_s - sent / self.c_packets_per_s;
@@ -118,16 +119,17 @@ impl Episode {
 impl Recovery {
     /// eta: the share of the bottleneck used during recovery, 0 to 1.
     ///
-    /// Eq. (8) prints n in the place of the packets sent, which does not give the paper's own tables; with what is sent in
-    /// the rounds that I_min counts, all 72 of its numerical cells come out. (All of those have a single round. Our choice
-    /// for several: both sides count all of them, because a share of time compares like with like.)
+    /// Eq. (8) prints n in the place of the packets sent, which does not give the paper's own tables. With the packets
+    /// sent in the rounds that I_min counts, all 72 of its numerical cells come out. All of these have a single round.
+    /// Our choice for several rounds: both sides count all of them, because a share of time compares like with like.
     pub fn utilization(&self) -> f64 {
         let possible = self.c_packets_per_s * self.i_min_s + self.sent_packets;
         if possible > 0.0 { self.sent_packets / possible } else { 0.0 }
     }
 }
 
-/// `ceil(factor * packets)`, where a product that is whole but for the last bits of a float counts as whole.
+/// `ceil(factor * packets)`. A product that differs from a whole number only in the last bits of a float counts as
+/// whole.
 pub(super) fn scaled_up(factor: f64, packets: u32) -> u32 {
     libm::ceil(factor * f64::from(packets) - 1e-6) as u32
 }

@@ -1,4 +1,4 @@
-//! Opportunistic retransmission: link idle time during loss recovery, and what follows.
+//! Opportunistic retransmission: link idle time during loss recovery, and its consequences.
 //!
 //! ```
 //! use paceline_theory::or::{Episode, RateReduction};
@@ -63,7 +63,7 @@ impl RateReduction {
         Self::ALL.into_iter().find(|reduction| reduction.name().eq_ignore_ascii_case(name))
     }
 
-    /// Whether it owns cwnd during recovery and leaves ssthresh where it was.
+    /// True if it sets cwnd during recovery and does not change ssthresh.
     pub const fn is_adaptive(self) -> bool {
         matches!(self, RateReduction::Qarr | RateReduction::Barr)
     }

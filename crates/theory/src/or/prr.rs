@@ -2,7 +2,8 @@
 
 use super::episode::{Episode, Recovery};
 
-/// Theorem 3, Eq. (10): what fits into twice what was left in flight is repaired in one round, more in rounds that double.
+/// Theorem 3, Eq. (10): a burst of up to twice the packets left in flight is repaired in one round. A larger one takes
+/// rounds that double.
 pub fn theorem_3(episode: &Episode) -> Recovery {
     if fits_one_round(episode) { episode.rounds(1, episode.n_packets()) } else { doubling_rounds(episode) }
 }

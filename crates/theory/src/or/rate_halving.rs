@@ -2,8 +2,8 @@
 
 use super::episode::{Episode, Recovery};
 
-/// Theorem 2, Eq. (9): a burst of up to half of the window is repaired in one round, a larger one in several, each as large
-/// as what was left in flight.
+/// Theorem 2, Eq. (9): a burst of up to half of the window is repaired in one round. A larger one takes several rounds,
+/// each as large as the packets left in flight.
 pub fn theorem_2(episode: &Episode) -> Recovery {
     if episode.n_packets() <= episode.aw_packets() / 2 {
         episode.rounds(1, episode.n_packets())
@@ -12,7 +12,7 @@ pub fn theorem_2(episode: &Episode) -> Recovery {
     }
 }
 
-/// Theorem 7, Eq. (14): new data fills a round up to ssthresh, or to what was left in flight.
+/// Theorem 7, Eq. (14): new data fills a round up to ssthresh, or up to the packets left in flight.
 pub fn theorem_7(episode: &Episode) -> Recovery {
     let ssthresh = episode.ssthresh_packets();
     if episode.n_packets() <= episode.aw_packets().saturating_sub(ssthresh) {

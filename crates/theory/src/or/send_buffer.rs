@@ -2,18 +2,20 @@
 //!
 //! The send buffer is a multiple of cwnd, and the application is woken only once a third of it is free.
 
-/// Definition 1 and Theorem 10: whether recovery with opportunistic retransmission can run out of data. `free` is what is free of a
-/// send buffer of `factor` x `cwnd`, in the unit of `cwnd`; `beta` is what recovery leaves of cwnd (1 for QARR and BARR).
+/// Definition 1 and Theorem 10: true if recovery with opportunistic retransmission can run out of data. The send buffer
+/// is `factor` x `cwnd`. `free` is its free space, in the unit of `cwnd`. `beta` is the part of cwnd that recovery
+/// leaves (1 for QARR and BARR).
 ///
-/// Recovery can send beta x cwnd of new data on top of the cwnd in flight, Eq. (16); once more than a third is free,
+/// Recovery can send beta x cwnd of new data on top of the cwnd in flight, Eq. (16). Once more than a third is free,
 /// Eq. (17), the application fills the buffer again.
 pub fn stalled(factor: f64, beta: f64, cwnd: f64, free: f64) -> bool {
     let buffer = factor * cwnd;
     free > buffer - (1.0 + beta) * cwnd && free <= buffer / 3.0
 }
 
-/// Theorem 10: the share of recoveries that stall, 0 to 1, if every amount of free space below a third of the buffer is
-/// equally likely when recovery begins. The paper has 55 % for factor 2 and beta = 0.7, and measures 61 %.
+/// Theorem 10: the share of recoveries that stall, 0 to 1. It assumes that when recovery begins, every amount of free
+/// space below a third of the buffer is equally likely. The paper has 55 % for factor 2 and beta = 0.7, and measures
+/// 61 %.
 pub fn theorem_10(factor: f64, beta: f64) -> f64 {
     let wake = factor / 3.0;
     let enough = (factor - (1.0 + beta)).clamp(0.0, wake);

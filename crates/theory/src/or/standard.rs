@@ -2,7 +2,7 @@
 
 use super::episode::{Episode, Recovery, scaled_up};
 
-/// Theorem 1, Eq. (5): either what is lost or half of the window limits what leaves before the first ACK.
+/// Theorem 1, Eq. (5): either the lost packets or half of the window limit the packets sent before the first ACK.
 pub fn theorem_1(episode: &Episode) -> Recovery {
     let half = half_packets(episode);
     episode.rounds(1, episode.n_packets().min(half))

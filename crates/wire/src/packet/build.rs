@@ -25,7 +25,7 @@ pub struct TcpRepr {
     pub options: TcpOptionsRepr,
 }
 
-/// The fields of the header of a plain segment, as nearly every one is: its only option may be timestamps.
+/// The header fields of a plain segment, as nearly all are. Its only option may be timestamps.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct TcpFields {
     /// Sequence number.
@@ -40,22 +40,22 @@ pub struct TcpFields {
     pub timestamps: Option<(u32, u32)>,
 }
 
-/// What the headers of all packets from one address and port to another have in common.
+/// The common part of the headers of all packets from one address and port to another.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(from = "FlowKey", into = "FlowKey")]
 pub struct HeaderTemplate {
-    /// IP header and ports; lengths and checksums are missing.
+    /// IP header and ports, without lengths and checksums.
     bytes: [u8; TEMPLATE_LEN],
-    /// Where the header behind that of IP starts.
+    /// Offset of the header behind the IP header.
     ip_header_len: u8,
     /// The sum of the addresses.
     addresses: u64,
-    /// The sum of the IP header, in which the length is missing.
+    /// The sum of the IP header without its length.
     ip_header: u64,
 }
 
 impl HeaderTemplate {
-    /// Of TCP in this direction: hop limit 64, not ECN-capable, "don't fragment" set.
+    /// The template of TCP in this direction: hop limit 64, not ECN-capable, "don't fragment" set.
     ///
     /// If only one address is IPv4, both become IPv6.
     pub fn tcp(key: FlowKey) -> Self {
@@ -88,7 +88,7 @@ impl HeaderTemplate {
         HeaderTemplate { bytes, ip_header_len: ip_header_len as u8, addresses, ip_header }
     }
 
-    /// The direction that it was made for; addresses of both kinds have become IPv6.
+    /// The direction of the template. Addresses of mixed families have become IPv6.
     pub fn key(&self) -> FlowKey {
         let port = |at: usize| u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]);
         let ports = usize::from(self.ip_header_len);
@@ -119,23 +119,23 @@ fn octets<const N: usize>(bytes: &[u8; TEMPLATE_LEN], at: usize) -> [u8; N] {
 }
 
 impl Packet {
-    /// A TCP packet with a partial checksum and no link header, otherwise as [`HeaderTemplate::tcp`] says.
+    /// A TCP packet with a partial checksum and no link header, otherwise as in [`HeaderTemplate::tcp`].
     ///
-    /// A length that the IP header cannot say is written as zero.
+    /// A length that does not fit the IP header field is written as zero.
     pub fn build_tcp(key: FlowKey, tcp: &TcpRepr, payload: Payload) -> Packet {
         let mut packet = Packet::bare(Payload::Length(0));
         packet.become_tcp(&HeaderTemplate::tcp(key), tcp, payload);
         packet
     }
 
-    /// Turns this packet, whatever it was, into the one that [`build_tcp`](Self::build_tcp) makes.
+    /// Replaces this packet by the one that [`build_tcp`](Self::build_tcp) makes.
     pub fn become_tcp(&mut self, template: &HeaderTemplate, tcp: &TcpRepr, payload: Payload) {
         let &TcpRepr { seq, ack, flags, window, urgent_pointer, options } = tcp;
         let fields = TcpFields { seq, ack, flags, window, timestamps: None };
         self.write_tcp(template, &fields, urgent_pointer, payload, |area| options.encode(area));
     }
 
-    /// As [`become_tcp`](Self::become_tcp).
+    /// As [`become_tcp`](Self::become_tcp), for a plain segment.
     #[inline]
     pub fn become_plain_tcp(&mut self, template: &HeaderTemplate, fields: &TcpFields, payload: Payload) {
         self.write_tcp(template, fields, 0, payload, |area| match fields.timestamps {
@@ -144,7 +144,7 @@ impl Packet {
         });
     }
 
-    /// `options` writes those, and returns how many bytes they take.
+    /// `options` writes the options and returns their length in bytes.
     #[inline(always)]
     fn write_tcp(
         &mut self,
@@ -166,7 +166,7 @@ impl Packet {
         header[14..16].copy_from_slice(&fields.window.to_be_bytes());
         header[18..20].copy_from_slice(&urgent_pointer.to_be_bytes());
         let tcp_len = tcp_header_len + payload.len();
-        // The pseudo header, which is all that a partial checksum sums.
+        // A partial checksum is the sum of the pseudo header only.
         let sum = checksum::fold(template.addresses + checksum::tcp_and_len(tcp_len));
         header[16..18].copy_from_slice(&sum.to_be_bytes());
         match (&mut self.payload, payload) {
@@ -197,7 +197,7 @@ impl Packet {
         packet
     }
 
-    /// Without any header.
+    /// A packet without headers.
     #[inline(always)]
     pub(super) fn bare(payload: Payload) -> Packet {
         Packet {
@@ -214,7 +214,7 @@ impl Packet {
         }
     }
 
-    /// Length and, in IPv4, header checksum; until now both are zero.
+    /// Writes the length and, in IPv4, the header checksum. Both are zero before.
     fn write_ip_len(&mut self, template: &HeaderTemplate) {
         let len = self.ip_len();
         if usize::from(template.ip_header_len) == IPV4_HEADER_LEN {

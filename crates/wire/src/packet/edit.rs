@@ -1,4 +1,4 @@
-//! Editing the headers of a packet in place. Every edit leaves the checksums as right, or as wrong, as they were.
+//! Editing the headers of a packet in place. A right checksum stays right, a wrong one stays wrong.
 
 use core::fmt;
 use core::ops::Range;
@@ -27,12 +27,12 @@ impl fmt::Display for NoRoom {
 impl core::error::Error for NoRoom {}
 
 impl Packet {
-    /// The TCP header for editing; `None` in an opaque packet.
+    /// The TCP header for editing. `None` in an opaque packet.
     pub fn tcp_mut(&mut self) -> Option<TcpMut<'_>> {
         self.is_tcp().then_some(TcpMut { packet: self })
     }
 
-    /// Sets the ECN field of the IP header; nothing where [`addresses`](Self::addresses) is `None`.
+    /// Sets the ECN field of the IP header. Does nothing if [`addresses`](Self::addresses) is `None`.
     pub fn set_ecn(&mut self, ecn: Ecn) {
         let Some((src, _)) = self.addresses() else { return };
         let bits = match ecn {
@@ -49,7 +49,7 @@ impl Packet {
         }
     }
 
-    /// Writes the length that the headers and payload have into the IP header; zero if the field cannot say it.
+    /// Writes the length of headers and payload into the IP header, or zero if it does not fit the field.
     pub(super) fn update_ip_len(&mut self) {
         let len = self.ip_len();
         if self.header[0] >> 4 == 4 {
@@ -72,7 +72,7 @@ impl Packet {
     pub(super) fn edit_tcp(&mut self, range: Range<usize>, edit: impl FnOnce(&mut [u8])) {
         let tcp_at = usize::from(self.tcp_at);
         let bytes = &mut self.header[tcp_at + range.start..tcp_at + range.end];
-        // A partial checksum covers the pseudo header only.
+        // A partial checksum covers only the pseudo header.
         if self.checksum == Checksum::Partial {
             return edit(bytes);
         }
@@ -107,7 +107,7 @@ impl<'a> TcpMut<'a> {
         });
     }
 
-    /// Sets the window as it stands in the header, not scaled.
+    /// Sets the window field, not scaled.
     pub fn set_window(&mut self, window: u16) {
         self.set(14, &window.to_be_bytes());
     }
@@ -117,7 +117,7 @@ impl<'a> TcpMut<'a> {
         self.set(18, &pointer.to_be_bytes());
     }
 
-    /// Sets TSval and TSecr; false when the packet has no timestamps.
+    /// Sets TSval and TSecr. False if the packet has no timestamps.
     pub fn set_timestamps(&mut self, value: u32, echo: u32) -> bool {
         let mut found = false;
         self.edit_options(|options| {
@@ -133,10 +133,11 @@ impl<'a> TcpMut<'a> {
         found && self.as_tcp().timestamps().is_some()
     }
 
-    /// Adds a window scale option to a SYN, or changes the one it has; all of them, since readers differ on which one counts.
+    /// Adds a window scale option to a SYN, or changes the existing ones. All are changed, because readers differ on
+    /// which one counts.
     ///
-    /// The header grows by up to 4 bytes. `NoRoom` without a change when it cannot, when the packet is no SYN, or when
-    /// its options are malformed.
+    /// The header grows by up to 4 bytes. Returns `NoRoom` without a change if there is no room, the packet is no SYN,
+    /// or its options are malformed.
     pub fn add_syn_option_window_scale(&mut self, shift: u8) -> Result<(), NoRoom> {
         let tcp = self.as_tcp();
         if !tcp.flags().contains(Flags::SYN) {
@@ -154,7 +155,7 @@ impl<'a> TcpMut<'a> {
         let new_len = (end + WINDOW_SCALE_LEN).next_multiple_of(4).max(old_len);
         self.grow_options(new_len)?;
         self.edit_options(|options| {
-            // Four bytes where the list ended on a word boundary, as everyone aligns it.
+            // Four bytes if the list ended on a word boundary, which is the usual alignment.
             let at = if end + WINDOW_SCALE_LEN < new_len && end == old_len { end + 1 } else { end };
             options[end..].fill(kind::END);
             options[end..at].fill(kind::NOP);
@@ -173,9 +174,10 @@ impl<'a> TcpMut<'a> {
         });
     }
 
-    /// Keeps the SACK blocks for which `keep(start, end)` is true and returns how many those are.
+    /// Keeps the SACK blocks for which `keep(start, end)` is true and returns their number.
     ///
-    /// Removed blocks leave no-operations, and so does the option if no block is left. The header keeps its length.
+    /// Removed blocks are replaced by no-operations, and the option, too, if no block is left. The header keeps its
+    /// length.
     pub fn retain_sack_blocks(&mut self, mut keep: impl FnMut(Seq, Seq) -> bool) -> usize {
         let mut kept_in_all = 0;
         if self.as_tcp().sack_blocks().next().is_none() {
@@ -213,7 +215,8 @@ impl<'a> TcpMut<'a> {
         self.packet.edit_tcp(FIXED_LEN..end, edit);
     }
 
-    /// Makes the option area `new_len` bytes long, a multiple of 4 and not less than it is; new bytes end the list.
+    /// Extends the option area to `new_len` bytes, a multiple of 4 and not less than before. New bytes are end-of-list
+    /// options.
     fn grow_options(&mut self, new_len: usize) -> Result<(), NoRoom> {
         let packet = &mut *self.packet;
         let tcp_at = usize::from(packet.tcp_at);
@@ -233,7 +236,7 @@ impl<'a> TcpMut<'a> {
     }
 }
 
-/// Calls `edit` with the data of every option of this kind; false when there is none.
+/// Calls `edit` with the data of every option of this kind. False if there is none.
 fn for_each_option(options: &mut [u8], kind: u8, mut edit: impl FnMut(&mut [u8])) -> bool {
     let mut from = 0;
     let mut found = false;
@@ -245,7 +248,7 @@ fn for_each_option(options: &mut [u8], kind: u8, mut edit: impl FnMut(&mut [u8])
     found
 }
 
-/// The next option of this kind at or behind `from`, where an option starts: its place and its length.
+/// The offset and length of the next option of this kind at or behind `from`. An option starts at `from`.
 fn next_option(options: &[u8], from: usize, kind: u8) -> Option<(usize, usize)> {
     let option = Options::new(options.get(from..)?).find(|option| option.kind == kind)?;
     Some((from + option.at, option.data.len() + 2))

@@ -3,52 +3,52 @@
 use super::{Packet, u16_at};
 use crate::checksum;
 
-/// What the TCP checksum field of a packet holds, and who has looked at it.
+/// Content of a packet's TCP checksum field, and whether it was verified.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Checksum {
-    /// The checksum that goes on the wire; nobody has verified it.
+    /// The complete checksum, not verified.
     Full,
-    /// Only the sum of the pseudo header: the next device completes it (virtio `NEEDS_CSUM`).
+    /// Only the sum of the pseudo header. The next device completes it (virtio `NEEDS_CSUM`).
     Partial,
-    /// Full, and the kernel found it right (virtio `DATA_VALID`).
+    /// The complete checksum, verified by the kernel (virtio `DATA_VALID`).
     Verified,
 }
 
 impl Packet {
-    /// The state of the TCP checksum. It says nothing of an opaque packet.
+    /// The state of the TCP checksum. It has no meaning for an opaque packet.
     pub fn checksum(&self) -> Checksum {
         self.checksum
     }
 
-    /// States what the checksum field holds, as the device that delivered the packet said; changes no byte.
+    /// Sets the state of the checksum field, as the delivering device reported it. Changes no byte.
     pub fn set_checksum(&mut self, checksum: Checksum) {
         self.checksum = checksum;
     }
 
-    /// False when the TCP checksum is full and wrong.
+    /// False if the TCP checksum is complete and wrong.
     ///
-    /// True without a look at the bytes in the other states, in an opaque packet, and where no payload bytes exist.
+    /// True without a check in the other states, in an opaque packet, and if the payload has no bytes.
     pub fn verify_checksum(&self) -> bool {
         let known_good = self.checksum != Checksum::Full || !self.is_tcp() || self.payload.bytes().is_none();
         known_good || checksum::fold(self.pseudo_header() + self.tcp_sum()) == 0xffff
     }
 
-    /// Turns a partial checksum into a full one.
+    /// Completes a partial checksum.
     pub fn complete_checksum(&mut self) {
         if self.checksum == Checksum::Partial && self.is_tcp() {
-            // The field holds the pseudo header's sum, so the sum over everything includes it.
+            // The field holds the sum of the pseudo header, so the sum over everything includes it.
             self.set_checksum_field(!checksum::fold(self.tcp_sum()));
             self.checksum = Checksum::Full;
         }
     }
 
-    /// Writes the partial checksum of the packet as it is.
+    /// Writes the partial checksum of the packet.
     pub(super) fn make_partial(&mut self) {
         self.set_checksum_field(checksum::fold(self.pseudo_header()));
         self.checksum = Checksum::Partial;
     }
 
-    /// Updates the checksum for a pseudo header that said `old_len` and now says what the packet has.
+    /// Updates the checksum when the length in the pseudo header changes from `old_len` to the packet's length.
     pub(super) fn change_tcp_len(&mut self, old_len: usize) {
         let (old, new) = (old_len as u64, self.tcp_len() as u64);
         let field = self.checksum_field();
@@ -59,7 +59,7 @@ impl Packet {
         });
     }
 
-    /// The length that the pseudo header states.
+    /// The length in the pseudo header.
     pub(super) fn tcp_len(&self) -> usize {
         self.ip_len() - usize::from(self.tcp_at)
     }
@@ -81,7 +81,7 @@ impl Packet {
         self.addresses().map_or(0, |(src, dst)| checksum::pseudo_header(src, dst, self.tcp_len()))
     }
 
-    /// The sum of TCP header and payload; a payload without bytes is one of zeros.
+    /// The sum of TCP header and payload. A payload without bytes counts as zeros.
     fn tcp_sum(&self) -> u64 {
         let header = &self.header()[usize::from(self.tcp_at)..];
         checksum::sum(header) + self.payload.bytes().map_or(0, checksum::sum)

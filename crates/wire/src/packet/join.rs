@@ -1,13 +1,13 @@
-//! Joining segments to a super-packet again: the reverse of a split.
+//! Joining segments to a super-packet: the reverse of a split.
 
 use super::{Checksum, Flags, Packet, Payload, u16_at};
 
 impl Packet {
-    /// Appends the segment `next` to this packet, which becomes or stays a super-packet; false when that cannot be.
+    /// Appends the segment `next` to this packet, which becomes or stays a super-packet. False if that is impossible.
     ///
-    /// That needs neighbours whose payload lies side by side in one buffer, with the same headers but for what a split
-    /// makes differ. Splitting the result yields the two packets. A full checksum that nobody has verified is not
-    /// given up for a partial one, so such packets stay apart.
+    /// The payloads must be adjacent in one buffer, and the headers may differ only where a split makes them differ.
+    /// Splitting the result gives the two packets again. A full, unverified checksum is not replaced by a partial one,
+    /// so such packets stay apart.
     #[must_use = "a segment that does not join has to be sent by itself"]
     pub fn join(&mut self, next: &Packet) -> bool {
         let payload = self.joined_payload(next);
@@ -27,7 +27,7 @@ impl Packet {
             && next.segment_size() <= size
             && (next.gso_size.is_none() || next.segment_size() == size)
             && self.ip_len() + that.payload_len() <= usize::from(u16::MAX);
-        // Anything else ends a super-packet or stands alone, as in Linux's tcp_gro_receive().
+        // Other flags end a super-packet or stand alone, as in Linux's tcp_gro_receive().
         let inner = Flags::ACK | Flags::ECE | Flags::AE;
         let flags_fit = (inner | Flags::CWR).contains(this.flags())
             && (inner | Flags::PSH | Flags::FIN).contains(that.flags())
@@ -37,7 +37,7 @@ impl Packet {
         if joins { self.payload.join(&next.payload) } else { None }
     }
 
-    /// True when the headers differ at most where those of segments do.
+    /// True if the headers differ only where those of segments do.
     fn same_headers(&self, next: &Packet, size: usize) -> bool {
         let (this, that) = (self.header(), next.header());
         let tcp_at = usize::from(self.tcp_at);

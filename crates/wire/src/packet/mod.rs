@@ -1,4 +1,4 @@
-//! The packet that travels between nodes: header bytes with room for added options, where things are in them, and the
+//! The packet that travels between nodes: header bytes with room for added options, the offsets in them, and the
 //! payload.
 
 mod build;
@@ -26,12 +26,13 @@ pub use tcp::{Flags, Tcp};
 
 use crate::flow::FlowKey;
 
-/// An owned packet: link header, IP and TCP headers, payload, and what the device said of its checksum and segmentation.
+/// An owned packet: link header, IP and TCP headers, payload, and the device's information on checksum and
+/// segmentation.
 ///
-/// What is not one whole TCP segment is *opaque*: it has no TCP view and is passed on byte for byte.
-/// A packet whose `gso_size` is set is a *super-packet*: [`segments`](Packet::segments) splits it.
+/// A packet that is not one whole TCP segment is *opaque*: it has no TCP view and is forwarded unchanged. A packet with
+/// `gso_size` is a *super-packet*: [`segments`](Packet::segments) splits it.
 ///
-/// What every packet needs comes first, so that it lies in two lines of the cache.
+/// Fields that every packet needs come first, so that they lie in two cache lines.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Packet {
@@ -39,12 +40,13 @@ pub struct Packet {
     gso_size: Option<u16>,
     link_len: u8,
     header_len: u8,
-    // Where the TCP header starts; it ends at `header_len`. Zero in an opaque packet.
+    // Offset of the TCP header, which ends at `header_len`. Zero in an opaque packet.
     tcp_at: u8,
     opaque: Option<OpaqueReason>,
     checksum: Checksum,
     offload: Option<[u8; 10]>,
-    // The first `header_len` bytes count. For an opaque packet they are its first bytes, whatever they mean.
+    // Only the first `header_len` bytes are valid. In an opaque packet they are its first bytes, whatever their
+    // meaning.
     header: [u8; HEADER_CAPACITY],
     link: [u8; LINK_CAPACITY],
 }
@@ -62,18 +64,18 @@ impl Packet {
         self.link_len = len as u8;
     }
 
-    /// True when [`tcp`](Self::tcp) has a view.
+    /// True if [`tcp`](Self::tcp) returns a view.
     #[inline]
     pub fn is_tcp(&self) -> bool {
         self.opaque.is_none()
     }
 
-    /// Why this packet has no TCP view; `None` when it has one.
+    /// The reason that this packet has no TCP view. `None` if it has one.
     pub fn opaque_reason(&self) -> Option<OpaqueReason> {
         self.opaque
     }
 
-    /// True for IPv6, also of another protocol than TCP.
+    /// True for IPv6 with any protocol.
     pub fn is_ipv6(&self) -> bool {
         matches!(self.addresses(), Some((IpAddr::V6(_), _)))
     }
@@ -91,13 +93,13 @@ impl Packet {
         }
     }
 
-    /// The ECN field of the IP header; `None` where [`addresses`](Self::addresses) is.
+    /// The ECN field of the IP header. `None` if [`addresses`](Self::addresses) is.
     pub fn ecn(&self) -> Option<Ecn> {
         self.addresses()?;
         Some(ecn_of(self.header()))
     }
 
-    /// The length of the IP packet, headers and payload; of a super-packet as a whole.
+    /// The length of the IP packet with headers and payload, for a super-packet as a whole.
     #[inline]
     pub fn ip_len(&self) -> usize {
         usize::from(self.header_len) + self.payload.len()
@@ -110,7 +112,7 @@ impl Packet {
         Some(FlowKey::new(SocketAddr::new(src, tcp.src_port()), SocketAddr::new(dst, tcp.dst_port())))
     }
 
-    /// Source and destination port of a whole UDP datagram without extension headers; `None` for everything else.
+    /// Source and destination port of a whole UDP datagram without extension headers. `None` for everything else.
     pub fn udp_ports(&self) -> Option<(u16, u16)> {
         if self.opaque != Some(OpaqueReason::NotTcp) {
             return None;
@@ -124,25 +126,25 @@ impl Packet {
         Some((u16::from_be_bytes([ports[0], ports[1]]), u16::from_be_bytes([ports[2], ports[3]])))
     }
 
-    /// IP and TCP header bytes. Of an opaque packet its first bytes: `header` and `payload` together are the packet.
+    /// IP and TCP header bytes. For an opaque packet its first bytes: `header` and `payload` together are the packet.
     #[inline]
     pub fn header(&self) -> &[u8] {
         &self.header[..usize::from(self.header_len)]
     }
 
-    /// Where the TCP header starts in [`header`](Self::header): `csum_start` of a virtio header, less the link header.
+    /// Offset of the TCP header in [`header`](Self::header): `csum_start` of a virtio header, less the link header.
     #[inline]
     pub fn tcp_offset(&self) -> Option<usize> {
         self.is_tcp().then_some(usize::from(self.tcp_at))
     }
 
-    /// What follows the header.
+    /// The bytes behind the header.
     #[inline]
     pub fn payload(&self) -> &Payload {
         &self.payload
     }
 
-    /// The payload size of the segments of a super-packet; `None` for a packet that fits the wire as it is.
+    /// The payload size of the segments of a super-packet. `None` for an ordinary packet.
     #[inline]
     pub fn gso_size(&self) -> Option<u16> {
         self.gso_size
@@ -153,7 +155,7 @@ impl Packet {
         self.gso_size = gso_size.filter(|&size| size > 0);
     }
 
-    /// The virtio header that an opaque packet came with, to be sent with it again unchanged.
+    /// The virtio header that came with an opaque packet. It is sent unchanged with the packet.
     pub fn offload(&self) -> Option<[u8; 10]> {
         self.offload
     }
@@ -163,8 +165,8 @@ impl Packet {
         self.offload = offload;
     }
 
-    /// Writes IP header and payload to `out` and returns their length; `None` when `out` is too short.
-    /// A payload that is only a length becomes zeros.
+    /// Writes headers and payload to `out` and returns their length. `None` if `out` is too short. A payload without
+    /// bytes is written as zeros.
     pub fn write_ip(&self, out: &mut [u8]) -> Option<usize> {
         let out = out.get_mut(..self.ip_len())?;
         let (header, payload) = out.split_at_mut(usize::from(self.header_len));
@@ -176,7 +178,7 @@ impl Packet {
         Some(self.ip_len())
     }
 
-    /// What [`write_ip`](Self::write_ip) writes, in memory of its own: for tests and captures.
+    /// Returns the bytes that [`write_ip`](Self::write_ip) writes, in a new vector. For tests and captures.
     pub fn to_vec(&self) -> alloc::vec::Vec<u8> {
         let mut bytes = alloc::vec![0; self.ip_len()];
         self.write_ip(&mut bytes);
@@ -191,7 +193,7 @@ impl Clone for Packet {
         copy
     }
 
-    /// Copies no more of the header than there is.
+    /// Copies only the used part of the header, if it has the usual length.
     #[inline]
     fn clone_from(&mut self, other: &Packet) {
         match (&mut self.payload, &other.payload) {
@@ -216,20 +218,20 @@ impl Clone for Packet {
     }
 }
 
-/// Why a packet is passed on without being looked into.
+/// The reason that a packet is forwarded without a TCP view.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum OpaqueReason {
     /// Neither IPv4 nor IPv6: ARP, or anything else.
     NotIp,
-    /// Another protocol, or TCP behind headers that are not followed.
+    /// Another protocol, or TCP behind headers that the parser does not follow.
     NotTcp,
     /// A fragment, or an IPv6 packet with a fragment header.
     Fragment,
     /// The headers contradict each other or the length of the packet.
     Malformed,
-    /// IP and TCP headers together exceed the room for them.
+    /// IP and TCP headers together exceed the capacity.
     HeadersTooLong,
-    /// Longer than the length field of its IP header can say.
+    /// Longer than the length field of its IP header allows.
     Jumbogram,
 }
 
@@ -247,10 +249,11 @@ pub enum Ecn {
     Ce,
 }
 
-/// IPv6 with 92 bytes of extension headers and the longest TCP header; leaves headroom for an option in all common cases.
+/// IPv6 with 92 bytes of extension headers and the longest TCP header. It leaves room for an added option in all common
+/// cases.
 const HEADER_CAPACITY: usize = 192;
 
-/// IPv6 and TCP with timestamps, or IPv4 and TCP with three SACK blocks, and what a few wide moves copy.
+/// IPv6 and TCP with timestamps, or IPv4 and TCP with three SACK blocks. A few wide moves copy this length.
 const USUAL_HEADER: usize = 80;
 
 /// The protocol number of UDP (RFC 768).

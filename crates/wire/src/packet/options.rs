@@ -1,8 +1,8 @@
-//! TCP options: reading them where they lie, and building them.
+//! TCP options: reading them in place, and building them.
 
 use crate::seq::Seq;
 
-/// Steps over the options of a TCP header. Stops at the end of the list and at an option that cannot be right.
+/// Iterates over the options of a TCP header. Stops at the end of the list and at a malformed option.
 #[derive(Clone, Copy)]
 pub(super) struct Options<'a> {
     bytes: &'a [u8],
@@ -13,9 +13,9 @@ pub(super) struct Options<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct TcpOption<'a> {
     pub(super) kind: u8,
-    /// Where the option's kind byte lies in the option area.
+    /// Offset of the option's kind byte in the option area.
     pub(super) at: usize,
-    /// What follows kind and length.
+    /// The bytes after kind and length.
     pub(super) data: &'a [u8],
 }
 
@@ -24,7 +24,7 @@ impl<'a> Options<'a> {
         Options { bytes, at: 0 }
     }
 
-    /// Where the list ends, either by its end-of-list option or with the header; `None` when it is malformed.
+    /// The end of the list, by its end-of-list option or with the header. `None` if it is malformed.
     pub(super) fn end(mut self) -> Option<usize> {
         while self.next().is_some() {}
         matches!(self.bytes.get(self.at), None | Some(&kind::END)).then_some(self.at)
@@ -49,7 +49,7 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// The options of a segment to be built. What does not fit 40 bytes is left out, SACK blocks first.
+/// The options of a segment to be built. Options beyond 40 bytes are left out, SACK blocks first.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct TcpOptionsRepr {
     /// Maximum segment size.
@@ -62,11 +62,11 @@ pub struct TcpOptionsRepr {
     pub timestamps: Option<(u32, u32)>,
     /// SACK blocks.
     pub sack_blocks: SackBlocks,
-    /// Further options as they stand in the header.
+    /// Further options as header bytes.
     pub extra: &'static [u8],
 }
 
-/// Up to four SACK blocks, in wire order; each from its first sequence number to the one after its last.
+/// Up to four SACK blocks in wire order. Each extends from its first sequence number to the one after its last.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SackBlocks {
     blocks: [(Seq, Seq); MAX_SACK_BLOCKS],
@@ -74,7 +74,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block; false when there are four already.
+    /// Adds a block. False if there are four already.
     pub fn push(&mut self, start: Seq, end: Seq) -> bool {
         match self.blocks.get_mut(usize::from(self.len)) {
             Some(block) => {
@@ -92,7 +92,7 @@ impl SackBlocks {
     }
 }
 
-/// The first four.
+/// Takes the first four.
 impl FromIterator<(Seq, Seq)> for SackBlocks {
     fn from_iter<I: IntoIterator<Item = (Seq, Seq)>>(blocks: I) -> Self {
         let mut all = SackBlocks::default();
@@ -103,7 +103,7 @@ impl FromIterator<(Seq, Seq)> for SackBlocks {
     }
 }
 
-/// The first four.
+/// Takes the first four.
 impl From<&[(Seq, Seq)]> for SackBlocks {
     fn from(blocks: &[(Seq, Seq)]) -> Self {
         blocks.iter().copied().collect()
@@ -111,7 +111,7 @@ impl From<&[(Seq, Seq)]> for SackBlocks {
 }
 
 impl TcpOptionsRepr {
-    /// Writes the option area, padded to whole words; returns how many bytes count.
+    /// Writes the option area, padded to whole words. Returns its length in bytes.
     pub(super) fn encode(&self, bytes: &mut [u8; MAX_OPTIONS_LEN]) -> usize {
         if let (Some(timestamps), true) = (self.timestamps, self.only_timestamps()) {
             return encode_timestamps(bytes, timestamps);
@@ -122,7 +122,8 @@ impl TcpOptionsRepr {
             area.push(&[&[kind::MSS, 4], &mss.to_be_bytes()]);
         }
         if self.sack_permitted {
-            // Before the timestamps it stands where they need two bytes; else it is aligned (RFC 7323, Appendix A; as Linux does).
+            // Before timestamps it takes the place of two bytes of padding. Without them it is aligned (RFC 7323,
+            // Appendix A; as Linux does).
             if self.timestamps.is_none() {
                 area.push(&[&[kind::NOP, kind::NOP]]);
             }
@@ -142,7 +143,7 @@ impl TcpOptionsRepr {
         area.len.next_multiple_of(4)
     }
 
-    /// As in nearly every segment.
+    /// True if it has only timestamps, as nearly all segments.
     fn only_timestamps(&self) -> bool {
         self.mss.is_none()
             && self.window_scale.is_none()
@@ -152,7 +153,7 @@ impl TcpOptionsRepr {
     }
 }
 
-/// Aligned as everyone does (RFC 7323, Appendix A).
+/// Writes timestamps with the usual alignment (RFC 7323, Appendix A).
 #[inline]
 pub(super) fn encode_timestamps(bytes: &mut [u8; MAX_OPTIONS_LEN], (value, echo): (u32, u32)) -> usize {
     bytes[..4].copy_from_slice(&[kind::NOP, kind::NOP, kind::TIMESTAMPS, 10]);
@@ -167,7 +168,7 @@ struct Area<'a> {
 }
 
 impl Area<'_> {
-    /// Appends `parts` together, or nothing.
+    /// Appends all of `parts`, or nothing.
     fn push(&mut self, parts: &[&[u8]]) {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         if self.len + len > MAX_OPTIONS_LEN {
@@ -197,7 +198,7 @@ pub(super) const MAX_OPTIONS_LEN: usize = 40;
 
 const MAX_SACK_BLOCKS: usize = 4;
 
-/// Option kinds that have a meaning here.
+/// Option kinds used here.
 pub(super) mod kind {
     pub(crate) const END: u8 = 0;
     pub(crate) const NOP: u8 = 1;

@@ -1,4 +1,4 @@
-//! From bytes to a [`Packet`].
+//! Parsing bytes into a [`Packet`].
 
 use core::ops::Range;
 
@@ -8,18 +8,19 @@ use super::{HEADER_CAPACITY, OpaqueReason, Packet, Payload};
 use crate::buffer::{Buffer, BufferPool};
 
 impl Packet {
-    /// The IP packet `ip` behind the link header `link`. What cannot be understood becomes an opaque packet.
+    /// The IP packet `ip` with the link header `link`. Data that the parser does not understand becomes an opaque
+    /// packet.
     ///
-    /// Bytes beyond the length that the IP header states (Ethernet padding) are left out.
-    /// `None` only when the pool is exhausted.
+    /// Bytes beyond the length in the IP header (Ethernet padding) are left out. `None` only when the pool is
+    /// exhausted.
     pub fn parse(link: &[u8], ip: &[u8], pool: &mut BufferPool) -> Option<Packet> {
         let (mut packet, payload) = Packet::parse_headers(link, ip);
         packet.set_payload(pool.copy_from(&ip[payload])?);
         Some(packet)
     }
 
-    /// What [`parse`](Self::parse) makes of `ip`, as yet without payload, and where in `ip` the payload is: for callers that have
-    /// another way than to copy it.
+    /// As [`parse`](Self::parse), without the payload. Also returns the range of the payload in `ip`, for callers that
+    /// need not copy it.
     pub fn parse_headers(link: &[u8], ip: &[u8]) -> (Packet, Range<usize>) {
         let found = inspect(ip);
         let ip = &ip[..found.ip_len];
@@ -31,13 +32,13 @@ impl Packet {
         (packet, header_len..ip.len())
     }
 
-    /// Gives a packet of [`parse_headers`](Self::parse_headers) its payload; the headers stay as they are.
+    /// Sets the payload of a packet from [`parse_headers`](Self::parse_headers). The headers stay as they are.
     #[inline]
     pub fn set_payload(&mut self, payload: Buffer) {
         self.payload = payload.into();
     }
 
-    /// `header` fits `HEADER_CAPACITY`; the callers have seen to that.
+    /// The callers ensure that `header` fits `HEADER_CAPACITY`.
     pub(super) fn from_parts(
         link: &[u8],
         header: &[u8],
@@ -63,14 +64,14 @@ impl Default for Packet {
 }
 
 impl From<Buffer> for Packet {
-    /// An opaque packet of these bytes, for what is not IP.
+    /// An opaque packet of these bytes, for data that is not IP.
     fn from(bytes: Buffer) -> Packet {
         Packet::from_parts(&[], &[], 0, Some(OpaqueReason::NotIp), bytes.into())
     }
 }
 
 struct Found {
-    /// How many of the bytes belong to the packet.
+    /// Number of bytes that belong to the packet.
     ip_len: usize,
     headers: Result<Headers, OpaqueReason>,
 }
@@ -92,29 +93,29 @@ fn inspect(ip: &[u8]) -> Found {
         Err(reason) => opaque(reason),
         Ok(ip_len) if ip_len > ip.len() => opaque(OpaqueReason::Malformed),
         Ok(ip_len) => match tcp_headers(&ip[..ip_len]) {
-            // Pass on what is broken as it came, padding and all.
+            // A malformed packet is forwarded unchanged, with its padding.
             Err(OpaqueReason::Malformed) => opaque(OpaqueReason::Malformed),
             headers => Found { ip_len, headers },
         },
     }
 }
 
-/// The total length that an IPv4 header states.
+/// The total length in an IPv4 header.
 fn ipv4_len(ip: &[u8]) -> Result<usize, OpaqueReason> {
     let header = Ipv4HeaderSlice::from_slice(ip).map_err(|_| OpaqueReason::Malformed)?;
     let total_len = usize::from(header.total_len());
-    // Linux writes zero when a super-packet is longer than the field can say.
+    // Linux writes zero if a super-packet is longer than the field allows.
     if total_len == 0 && ip.len() > usize::from(u16::MAX) {
         return Err(OpaqueReason::Jumbogram);
     }
     if total_len < header.slice().len() { Err(OpaqueReason::Malformed) } else { Ok(total_len) }
 }
 
-/// The total length that an IPv6 header states.
+/// The total length by an IPv6 header.
 fn ipv6_len(ip: &[u8]) -> Result<usize, OpaqueReason> {
     let header = Ipv6HeaderSlice::from_slice(ip).map_err(|_| OpaqueReason::Malformed)?;
     let payload_len = usize::from(header.payload_length());
-    // RFC 2675, Section 2: zero, and the length in a hop-by-hop option; newer Linux leaves the option out.
+    // RFC 2675, Section 2: zero, with the length in a hop-by-hop option. Newer Linux omits the option.
     let jumbo = header.next_header() == IpNumber::IPV6_HEADER_HOP_BY_HOP || ip.len() > usize::from(u16::MAX);
     if payload_len == 0 && jumbo {
         return Err(OpaqueReason::Jumbogram);
@@ -122,7 +123,7 @@ fn ipv6_len(ip: &[u8]) -> Result<usize, OpaqueReason> {
     Ok(header.slice().len() + payload_len)
 }
 
-/// Finds the TCP header in a packet that is as long as its IP header states.
+/// Finds the TCP header in a packet cut to the length in its IP header.
 fn tcp_headers(ip: &[u8]) -> Result<Headers, OpaqueReason> {
     let tcp_at = if ip[0] >> 4 == 4 { ipv4_tcp_at(ip)? } else { ipv6_tcp_at(ip)? };
     let tcp = TcpHeaderSlice::from_slice(&ip[tcp_at..]).map_err(|_| OpaqueReason::Malformed)?;
@@ -141,7 +142,7 @@ fn ipv4_tcp_at(ip: &[u8]) -> Result<usize, OpaqueReason> {
     }
 }
 
-/// Steps over the extension headers. Each is at least 8 bytes long, so this ends.
+/// Skips the extension headers. Each is at least 8 bytes long, so the loop ends.
 fn ipv6_tcp_at(ip: &[u8]) -> Result<usize, OpaqueReason> {
     let header = Ipv6HeaderSlice::from_slice(ip).map_err(|_| OpaqueReason::Malformed)?;
     let mut next = header.next_header();
@@ -156,8 +157,8 @@ fn ipv6_tcp_at(ip: &[u8]) -> Result<usize, OpaqueReason> {
             _ => return Err(OpaqueReason::NotTcp),
         }
         let extension = Ipv6RawExtHeaderSlice::from_slice(&ip[at..]).map_err(|_| OpaqueReason::Malformed)?;
-        // RFC 8200, Section 8.1: the checksum and the connection belong to the final destination, which the
-        // header names only when no segments are left.
+        // RFC 8200, Section 8.1: checksum and connection belong to the final destination. The header has it only when
+        // no segments are left.
         let segments_left = extension.payload().get(1).copied().unwrap_or(0);
         if next == IpNumber::IPV6_ROUTE_HEADER && segments_left > 0 {
             return Err(OpaqueReason::NotTcp);

@@ -1,14 +1,14 @@
-//! What a packet's headers say of its path: link header, traffic class, flow label, hop limit. For packets that stand in for
+//! Header fields of a packet's path: link header, traffic class, flow label, hop limit. For packets that stand in for
 //! others.
 
 use super::{LINK_CAPACITY, Packet, u16_at};
 
-/// Taken from one packet, to be given to others that go the same way.
+/// Path fields taken from one packet, for others on the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PathMarks {
     link: [u8; LINK_CAPACITY],
     link_len: u8,
-    /// Without the ECN field, which is between the ends of a connection.
+    /// Without the ECN field, which belongs to the ends of a connection.
     dscp: u8,
     /// Zero in IPv4.
     flow_label: u32,
@@ -16,7 +16,7 @@ pub struct PathMarks {
 }
 
 impl PathMarks {
-    /// Of an answer: Ethernet addresses change places.
+    /// The path of an answer, with exchanged Ethernet addresses.
     #[must_use]
     pub fn reversed(mut self) -> PathMarks {
         if usize::from(self.link_len) >= 12 {
@@ -27,7 +27,7 @@ impl PathMarks {
 }
 
 impl Packet {
-    /// What this packet says of its path; `None` where [`addresses`](Self::addresses) is.
+    /// The path fields of this packet. `None` if [`addresses`](Self::addresses) is.
     pub fn path_marks(&self) -> Option<PathMarks> {
         self.addresses()?;
         let header = self.header();
@@ -40,8 +40,8 @@ impl Packet {
         Some(PathMarks { link: self.link, link_len: self.link_len, dscp, flow_label, hop_limit })
     }
 
-    /// Gives this packet another one's path. `id` is the IPv4 identification, which tells the segments of a super-packet
-    /// apart; nothing happens where [`addresses`](Self::addresses) is `None`.
+    /// Sets the path fields of this packet. `id` is the IPv4 identification, which distinguishes the segments of a
+    /// super-packet. Does nothing if [`addresses`](Self::addresses) is `None`.
     pub fn set_path_marks(&mut self, marks: &PathMarks, id: u16) {
         let Some((src, _)) = self.addresses() else { return };
         (self.link, self.link_len) = (marks.link, marks.link_len);
@@ -60,7 +60,7 @@ impl Packet {
     }
 }
 
-/// As of any packet that begins here (RFC 1700).
+/// Hop limit of a packet that originates here (RFC 1700).
 const ANSWER_HOPS: u8 = 64;
 /// RFC 2474, Section 3.
 const DSCP: u8 = 0xfc;
@@ -91,7 +91,7 @@ mod tests {
             let mut ours = packet(from, to);
             ours.set_path_marks(&theirs.path_marks().unwrap(), 99);
             assert_eq!(ours.path_marks(), theirs.path_marks());
-            // Theirs is marked ECT(1), which is not taken over.
+            // The other packet is ECT(1), which is not copied.
             assert_eq!((ours.ecn(), ours.link()), (Some(Ecn::NotEct), &[1; 14][..]));
             let again = ours.to_vec();
             assert_eq!(

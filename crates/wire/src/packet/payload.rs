@@ -1,16 +1,16 @@
-//! What a packet carries.
+//! The payload of a packet.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::buffer::Buffer;
 
-/// The bytes after the headers, or, where no bytes exist as in the simulator, only how many there are.
+/// The bytes after the headers. In the simulator, where no bytes exist, only their number.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Payload {
-    /// Real bytes, cheaply shared.
+    /// Real bytes in shared memory.
     Bytes(Buffer),
-    /// So many bytes, which nobody reads.
+    /// The number of bytes, whose content nobody reads.
     Length(u32),
 }
 
@@ -24,12 +24,12 @@ impl Payload {
         }
     }
 
-    /// True when there are none.
+    /// True if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of `range`; a range that leaves the payload is cut.
+    /// The bytes of `range`. A range that leaves the payload is cut.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Payload {
         match self {
@@ -41,7 +41,7 @@ impl Payload {
         }
     }
 
-    /// This payload and `next` as one, without copying: `None` when they do not lie side by side in one buffer.
+    /// This payload and `next` as one, without a copy. `None` if they are not adjacent in one buffer.
     #[must_use]
     pub fn join(&self, next: &Payload) -> Option<Payload> {
         match (self, next) {
@@ -51,7 +51,7 @@ impl Payload {
         }
     }
 
-    /// The bytes, where there are any.
+    /// The bytes, if they exist.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Payload::Bytes(buffer) => Some(buffer),

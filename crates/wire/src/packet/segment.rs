@@ -1,4 +1,4 @@
-//! Cutting packets: super-packets into segments, and parts for trims and retransmissions.
+//! Cutting packets: super-packets into segments, and parts for trimming and retransmission.
 
 use core::iter::FusedIterator;
 use core::ops::Range;
@@ -6,12 +6,12 @@ use core::ops::Range;
 use super::{Checksum, Flags, Packet, Payload, u16_at};
 
 impl Packet {
-    /// A packet that carries the bytes `range` of this one's payload, with the same options.
+    /// A packet with the bytes `range` of this one's payload and the same options.
     ///
-    /// The sequence number is that of its first byte. FIN and PSH stay with the last byte, SYN and CWR with the first,
-    /// URG where its pointer still points ahead. The IPv4 identification advances as if the super-packet were split.
-    /// It remains a super-packet when longer than `gso_size`. A good checksum becomes partial; a wrong one stays wrong.
-    /// A range that leaves the payload is cut. An opaque packet has no parts: it is returned whole.
+    /// Its sequence number is that of its first byte. FIN and PSH stay with the last byte, SYN and CWR with the first.
+    /// URG stays if its pointer is still ahead. The IPv4 identification advances as if the super-packet were split. It
+    /// remains a super-packet if it is longer than `gso_size`. A good checksum becomes partial, a wrong one stays
+    /// wrong. A range that leaves the payload is cut. An opaque packet cannot be cut and is returned whole.
     #[must_use]
     pub fn slice_payload(&self, range: Range<usize>) -> Packet {
         let len = self.payload.len();
@@ -23,7 +23,8 @@ impl Packet {
         self.cut(start..end, self.verify_checksum())
     }
 
-    /// The packet carries `payload` in place of its own, which is as long: another version of the same bytes. Its checksum is partial.
+    /// Replaces the payload by `payload`, another version of the same bytes with equal length. The checksum becomes
+    /// partial.
     pub fn replace_payload(&mut self, payload: Payload) {
         if self.is_tcp() && payload.len() == self.payload.len() {
             self.payload = payload;
@@ -31,11 +32,11 @@ impl Packet {
         }
     }
 
-    /// The segments of a super-packet over the same bytes; the packet itself when it is none.
+    /// The segments of a super-packet over the same memory, or the packet itself if it is none.
     pub fn segments(self) -> Segments {
         let splits =
             self.is_tcp() && self.gso_size.is_some_and(|size| self.payload.len() > usize::from(size));
-        // Once for all segments: each would look at the whole payload again.
+        // Verified once for all segments, because each check reads the whole payload.
         let good = !splits || self.verify_checksum();
         Segments { packet: Some(self), splits, good, at: 0 }
     }
@@ -65,7 +66,7 @@ impl Packet {
         }
     }
 
-    /// Leaves sequence number, flags and urgent pointer as the part from `start` on must have them.
+    /// Sets sequence number, flags and urgent pointer for the part from `start` on.
     fn cut_controls(&mut self, start: usize, is_last: bool) {
         let Some(mut tcp) = self.tcp_mut() else { return };
         let view = tcp.as_tcp();
@@ -87,7 +88,7 @@ impl Packet {
         tcp.set_flags(flags);
     }
 
-    /// Gives a part of a damaged packet a checksum that is wrong too, so that the receiver drops it.
+    /// Gives a part of a damaged packet a wrong checksum, so that the receiver drops it.
     fn make_wrong(&mut self) {
         self.make_partial();
         self.complete_checksum();

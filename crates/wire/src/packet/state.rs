@@ -1,4 +1,4 @@
-//! Packets kept outside the process, as when a gateway hands over to its successor.
+//! Serialised packets, for example when a gateway hands over to its successor.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,7 +6,7 @@ use serde_bytes::ByteBuf;
 
 use super::{Checksum, HEADER_CAPACITY, LINK_CAPACITY, OpaqueReason, Packet, Payload};
 
-/// What a packet is made of, without unused room.
+/// The parts of a packet, without unused space.
 #[derive(Serialize, Deserialize)]
 struct Parts {
     header: ByteBuf,
@@ -38,7 +38,7 @@ impl<'de> Deserialize<'de> for Packet {
         let (parts, payload) = <(Parts, Payload)>::deserialize(deserializer)?;
         let header = parts.header.as_slice();
         let tcp_at = usize::from(parts.tcp_at);
-        // What code elsewhere takes for granted of a packet with a TCP view.
+        // Other code relies on this for a packet with a TCP view.
         let is_whole =
             parts.opaque.is_some() || tcp_at >= IP_HEADER_MIN && header.len() >= tcp_at + TCP_HEADER_MIN;
         if header.len() > HEADER_CAPACITY || parts.link.len() > LINK_CAPACITY || !is_whole {

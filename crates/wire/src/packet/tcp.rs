@@ -16,9 +16,9 @@ bitflags::bitflags! {
         const RST = 0x004;
         /// Push.
         const PSH = 0x008;
-        /// The acknowledgement number counts.
+        /// The acknowledgement number is valid.
         const ACK = 0x010;
-        /// The urgent pointer counts.
+        /// The urgent pointer is valid.
         const URG = 0x020;
         /// ECN echo (RFC 3168).
         const ECE = 0x040;
@@ -42,19 +42,19 @@ pub struct Tcp<'a> {
 const FIXED_LEN: usize = 20;
 
 impl Packet {
-    /// The TCP header; `None` in an opaque packet.
+    /// The TCP header. `None` in an opaque packet.
     #[inline]
     pub fn tcp(&self) -> Option<Tcp<'_>> {
         self.is_tcp().then(|| self.tcp_view())
     }
 
-    /// Only for a TCP packet.
+    /// The TCP header. The packet must be TCP.
     #[inline]
     pub(super) fn tcp_view(&self) -> Tcp<'_> {
         let header = &self.header()[usize::from(self.tcp_at)..];
         // A TCP packet has a whole header.
         let (header, options) = header.split_first_chunk().unwrap_or((&[0; FIXED_LEN], &[]));
-        // The length of a payload fits 32 bits: so does that of a buffer.
+        // The length of a payload fits 32 bits, as that of a buffer does.
         Tcp { header, options, payload_len: self.payload.len() as u32, ecn: ecn_of(self.header()) }
     }
 }
@@ -78,7 +78,7 @@ impl<'a> Tcp<'a> {
         Seq(u32_at(self.header, 4))
     }
 
-    /// The acknowledgement number; it counts only with the ACK flag.
+    /// The acknowledgement number, valid only with the ACK flag.
     #[inline]
     pub fn ack(self) -> Seq {
         Seq(u32_at(self.header, 8))
@@ -90,7 +90,7 @@ impl<'a> Tcp<'a> {
         Flags::from_bits_truncate(u16_at(self.header, 12))
     }
 
-    /// The window as it stands in the header, not scaled.
+    /// The window field, not scaled.
     #[inline]
     pub fn window(self) -> u16 {
         u16_at(self.header, 14)
@@ -101,7 +101,7 @@ impl<'a> Tcp<'a> {
         u16_at(self.header, 16)
     }
 
-    /// The urgent pointer; it counts only with the URG flag.
+    /// The urgent pointer, valid only with the URG flag.
     pub fn urgent_pointer(self) -> u16 {
         u16_at(self.header, 18)
     }
@@ -156,7 +156,7 @@ impl<'a> Tcp<'a> {
         self.last(kind::TIMESTAMPS, 8).map(|data| (u32_at(data, 0), u32_at(data, 4)))
     }
 
-    /// SACK blocks in wire order, at most four: each from its first sequence number to the one after its last.
+    /// SACK blocks in wire order, at most four. Each extends from its first sequence number to the one after its last.
     pub fn sack_blocks(self) -> impl Iterator<Item = (Seq, Seq)> + Clone + 'a {
         self.iter()
             .filter(|option| option.kind == kind::SACK && option.data.len() % 8 == 0)
@@ -169,12 +169,12 @@ impl<'a> Tcp<'a> {
         self.iter().any(|option| matches!(option.kind, kind::MD5 | kind::AO))
     }
 
-    /// True with a Multipath TCP option: the window belongs to a connection of several flows.
+    /// True with a Multipath TCP option. The window then belongs to a connection of several flows.
     pub fn mptcp(self) -> bool {
         self.iter().any(|option| option.kind == kind::MPTCP)
     }
 
-    /// True with a Fast Open option, also in its experimental form (RFC 7413, Appendix A).
+    /// True with a Fast Open option, or its experimental form (RFC 7413, Appendix A).
     pub fn fast_open(self) -> bool {
         const MAGIC: [u8; 2] = [0xf9, 0x89];
         self.iter().any(|option| match option.kind {
@@ -188,7 +188,7 @@ impl<'a> Tcp<'a> {
         Options::new(self.options())
     }
 
-    /// The data of the last option of this kind and length: of repeated options Linux lets the last one count.
+    /// The data of the last option of this kind and length. Of repeated options Linux also uses the last one.
     fn last(self, kind: u8, len: usize) -> Option<&'a [u8]> {
         let of_kind = |option: &TcpOption<'_>| option.kind == kind && option.data.len() == len;
         self.iter().filter(of_kind).last().map(|option| option.data)

@@ -1,10 +1,11 @@
-//! Any header that can be asked for is what is read afterwards. Shared by the fuzz target `headers` and by the replay of its corpus.
+//! Every header that can be built must parse to the same fields. Shared by the fuzz target `headers` and by the replay
+//! of its corpus.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use paceline_wire::{BufferPool, Checksum, Flags, FlowKey, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
 
-/// `data`: addresses, fixed fields and options of a TCP header, then payload.
+/// `data` has addresses, fixed fields and options of a TCP header, then the payload.
 pub(crate) fn exercise(data: &[u8]) {
     let Some((fixed, rest)) = data.split_first_chunk::<18>() else { return };
     let (options, payload) = read_options(fixed[0], rest);
@@ -30,19 +31,19 @@ pub(crate) fn exercise(data: &[u8]) {
     assert_eq!((tcp.seq(), tcp.ack(), tcp.window()), (repr.seq, repr.ack, repr.window));
     assert_eq!(tcp.flags(), repr.flags);
     assert_eq!(tcp.timestamps(), options.timestamps);
-    // Said in a SYN only; RFC 7323, Section 2.3: a shift above 14 is taken for 14.
+    // These count only in a SYN. RFC 7323, Section 2.3: a shift above 14 counts as 14.
     let is_syn = repr.flags.contains(Flags::SYN);
     assert_eq!(tcp.mss(), options.mss.filter(|_| is_syn));
     assert_eq!(tcp.sack_permitted(), options.sack_permitted && is_syn);
     assert_eq!(tcp.window_scale(), options.window_scale.filter(|_| is_syn).map(|shift| shift.min(14)));
-    // What does not fit is left out, the last blocks first.
+    // Blocks that do not fit are left out, the last ones first.
     let blocks: Vec<_> = tcp.sack_blocks().collect();
     assert_eq!(blocks, options.sack_blocks.as_slice()[..blocks.len()]);
     let is_alone = options.mss.is_none() && options.window_scale.is_none() && options.timestamps.is_none();
     assert!(blocks.len() == options.sack_blocks.as_slice().len() || !is_alone, "a block had room");
 }
 
-/// Each option that `choices` names, from the bytes that follow.
+/// Reads each option that `choices` selects from the following bytes.
 fn read_options(choices: u8, mut bytes: &[u8]) -> (TcpOptionsRepr, &[u8]) {
     let mut take = |wanted: bool| {
         let Some((word, rest)) = bytes.split_first_chunk::<4>().filter(|_| wanted) else { return 0 };

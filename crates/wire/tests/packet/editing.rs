@@ -35,7 +35,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// Applies `edit` and checks that it did what it says.
+/// Applies `edit` and checks its effect.
 fn apply(packet: &mut Packet, edit: &Edit) {
     let before = packet.clone();
     let was = before.tcp().unwrap();
@@ -92,7 +92,7 @@ fn apply(packet: &mut Packet, edit: &Edit) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// An edit leaves the checksum as right, or exactly as wrong, as it was: no packet is repaired that was damaged.
+    /// An edit leaves a right checksum right, and a wrong one wrong by the same amount. No damaged packet is repaired.
     #[test]
     fn full_checksums_stay_as_right_as_they_were(sample in sample(), edits in vec(edit(), 1..8), verified: bool) {
         let mut packet = sample.packet();

@@ -1,10 +1,10 @@
-//! Everything that the program does with bytes from the network, with what must hold whatever they are.
+//! All operations of the program on bytes from the network, with their invariants.
 //!
 //! Shared by the fuzz target `packet` and by the replay of its corpus.
 
 use paceline_wire::{BufferPool, Checksum, Packet, Seq};
 
-/// `data`: one byte of choices, two of segment size, one of window shift, then an IP packet.
+/// `data` has one byte of choices, two of segment size, one of window shift, then an IP packet.
 pub(crate) fn exercise(data: &[u8]) {
     let Some((&[choices, size_high, size_low, shift], ip)) = data.split_first_chunk::<4>() else { return };
     let mut pool = BufferPool::new(1 << 20);
@@ -22,7 +22,7 @@ pub(crate) fn exercise(data: &[u8]) {
     let again = Packet::parse(&[], &bytes, &mut pool).unwrap();
     assert_eq!((again.header(), again.payload()), (packet.header(), packet.payload()));
     if choices & 1 == 1 {
-        // As the kernel hands it over: whatever the sender wrote is gone.
+        // As the kernel delivers it: the sender's checksum is gone.
         packet = with_partial_checksum(&packet, &mut pool);
     } else if choices & 2 == 2 {
         packet.set_checksum(Checksum::Verified);
@@ -33,7 +33,7 @@ pub(crate) fn exercise(data: &[u8]) {
     cuts(&packet, damage);
 }
 
-/// Every getter; what they say must fit together.
+/// Calls every getter and checks that the results are consistent.
 fn reads(packet: &Packet) {
     assert_eq!(packet.ip_len(), packet.header().len() + packet.payload().len());
     assert_eq!(packet.ecn().is_some(), packet.addresses().is_some());
@@ -74,7 +74,7 @@ fn cuts(packet: &Packet, damage: u16) {
     }
 }
 
-/// Segments that join must come out again when the result is split.
+/// Segments that join must be the same after a split of the result.
 fn joins(packet: &Packet) {
     let mut segments = packet.clone().segments();
     let Some(mut joined) = segments.next() else { return };
@@ -88,7 +88,7 @@ fn joins(packet: &Packet) {
     assert_eq!(split, parts.iter().map(Packet::to_vec).collect::<Vec<_>>());
 }
 
-/// A part is as right or as wrong as the whole, and can be parsed.
+/// A part can be parsed, and its checksum is right if that of the whole is.
 fn is_sound(part: &Packet, damage: u16, whole: &Packet) {
     if whole.checksum() == Checksum::Full {
         assert_eq!(damage_of(part) == 0, damage == 0);
@@ -130,7 +130,7 @@ fn edits(packet: &mut Packet, damage: u16, choices: u8, shift: u8) {
     reads(packet);
 }
 
-/// By how much the TCP checksum is wrong once it is complete; a word at a time, unlike the code under test.
+/// The error of the TCP checksum once it is complete. Computed one word at a time, unlike the code under test.
 fn damage_of(packet: &Packet) -> u16 {
     let mut packet = packet.clone();
     packet.complete_checksum();

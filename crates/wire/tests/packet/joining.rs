@@ -12,7 +12,7 @@ fn join_all(segments: impl IntoIterator<Item = Packet>) -> Vec<Packet> {
     })
 }
 
-/// A super-packet that a sender may have made: no control bits that stand alone.
+/// A super-packet that a sender may have made, without control bits that must stand alone.
 fn super_packet() -> impl Strategy<Value = Packet> {
     (sample(), 40u16..2000).prop_map(|(mut sample, size)| {
         (sample.tcp.syn, sample.tcp.rst, sample.tcp.urg) = (false, false, false);
@@ -32,7 +32,7 @@ proptest! {
         prop_assert_eq!(joined[0].checksum(), Checksum::Partial);
     }
 
-    /// Whatever is joined, and whatever was done to the segments before: splitting gives the same packets.
+    /// For any join of any changed segments, splitting gives the same packets.
     #[test]
     fn to_split_is_to_undo_a_join(whole in super_packet(), at in 0usize..8, change in 0..8) {
         let mut segments: Vec<_> = whole.segments().collect();
@@ -65,7 +65,7 @@ fn strangers_stay_apart() {
         let repr = paceline_wire::TcpRepr { seq: Seq(seq), flags, ..Default::default() };
         Packet::build_tcp(key, &repr, payload.into())
     };
-    // In order, but not in one buffer; and pure ACKs.
+    // Segments in order but not in one buffer, and pure ACKs.
     for (a, b) in [(vec![0; 10], vec![0; 10]), (vec![], vec![]), (vec![0; 10], vec![])] {
         let (mut a, b) = (build(0, Flags::ACK, a), build(10, Flags::ACK, b));
         let before = a.to_vec();

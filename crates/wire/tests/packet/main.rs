@@ -1,4 +1,4 @@
-//! The packet as its users see it, against packets that `etherparse` builds and judges.
+//! Tests of the packet's public interface, against packets that `etherparse` builds and checks.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod building;

@@ -38,7 +38,7 @@ fn four_sack_blocks_or_three_beside_timestamps() {
         let packet = with_options(Flags::ACK, options);
         let tcp = packet.tcp().unwrap();
         assert!(tcp.sack_blocks().eq(blocks.as_slice()[..count].iter().copied()));
-        // Somebody else reads them too.
+        // Another parser reads them, too.
         assert_eq!(tcp_header_of(&packet.to_vec()).options_iterator().filter_map(Result::ok).count(), {
             let nops = tcp.options().iter().take_while(|&&byte| byte == 1).count();
             if count == 4 { nops + 1 } else { nops + 1 + 2 + 1 }
@@ -73,11 +73,11 @@ fn options_that_must_not_be_broken_are_seen() {
 
 #[test]
 fn wrong_lengths_end_the_list_or_are_passed_over() {
-    // A length below 2 or beyond the header hides what follows.
+    // A length below 2 or beyond the header hides the options behind it.
     for bad in [&[99, 0, 3, 3, 7][..], &[99, 1, 3, 3, 7], &[99, 60, 3, 3, 7], &[0, 3, 3, 7]] {
         assert_eq!(raw(Flags::SYN, Box::leak(bad.into())).tcp().unwrap().window_scale(), None);
     }
-    // A known option of another length does not count, but those behind it do.
+    // A known option of another length is ignored, but those behind it count.
     let packet = raw(Flags::SYN, &[3, 4, 7, 7, 2, 3, 1, 5, 4, 1, 2, 3, 3, 5]);
     let tcp = packet.tcp().unwrap();
     assert_eq!((tcp.window_scale(), tcp.mss(), tcp.sack_blocks().count()), (Some(5), None, 0));

@@ -1,4 +1,4 @@
-//! Packets built, and checksums judged, by somebody else: `etherparse`.
+//! Packets and checksums of an independent implementation: `etherparse`.
 
 use etherparse::{
     IpNumber, Ipv4Header, Ipv4Options, Ipv6FlowLabel, Ipv6Header, NetSlice, SlicedPacket, TcpHeader,
@@ -8,7 +8,7 @@ use paceline_wire::{BufferPool, Checksum, Packet};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What a generated packet is made of.
+/// The fields of a generated packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) v6: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Sample {
     pub(crate) addresses: [[u8; 16]; 2],
     pub(crate) tcp: TcpHeader,
     pub(crate) payload: Vec<u8>,
-    /// A checksum that is wrong by this much.
+    /// The error of its checksum.
     pub(crate) damage: u16,
 }
 
@@ -77,7 +77,7 @@ impl Sample {
         }
     }
 
-    /// A destination options header that consists of one padding option, if there are words for it.
+    /// A destination options header with one padding option, if there are words for it.
     fn ipv6_extension(&self) -> Vec<u8> {
         let units = self.ip_options.len() / 2;
         if units == 0 {
@@ -90,7 +90,7 @@ impl Sample {
     }
 }
 
-/// Any TCP packet that is in order, but for its checksum if `damage` says so.
+/// Any valid TCP packet, except for a checksum error of `damage`.
 pub(crate) fn sample() -> impl Strategy<Value = Sample> {
     let damage = prop_oneof![3 => Just(0), 1 => 1..0xffffu16];
     let ip = (any::<bool>(), vec(any::<[u8; 4]>(), 0..=10), any::<u16>(), any::<u8>());
@@ -122,7 +122,7 @@ fn tcp_header() -> impl Strategy<Value = TcpHeader> {
     )
 }
 
-/// Options as they occur, in any order and number, as far as 40 bytes hold them; sometimes any bytes at all.
+/// Typical options in any order and number, as far as they fit 40 bytes. Sometimes arbitrary bytes.
 fn options() -> impl Strategy<Value = Vec<u8>> {
     let option = prop_oneof![
         Just(vec![1]),
@@ -151,7 +151,7 @@ fn options() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![8 => in_order, 1 => vec(any::<u8>(), 0..=40)]
 }
 
-/// How right the checksum of a TCP packet is: zero when it is.
+/// The error of a TCP packet's checksum, zero if it is right.
 pub(crate) fn damage_of(bytes: &[u8]) -> u16 {
     let sliced = SlicedPacket::from_ip(bytes).unwrap();
     let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("no TCP") };
@@ -163,7 +163,7 @@ pub(crate) fn damage_of(bytes: &[u8]) -> u16 {
     difference(tcp.checksum(), right.unwrap())
 }
 
-/// True when the packet's lengths are consistent and, in IPv4, the header checksum is right.
+/// True if the packet's lengths are consistent and, in IPv4, the header checksum is right.
 pub(crate) fn ip_header_is_right(bytes: &[u8]) -> bool {
     let sliced = SlicedPacket::from_ip(bytes).unwrap();
     match sliced.net.unwrap() {
@@ -184,7 +184,7 @@ pub(crate) fn tcp_header_of(bytes: &[u8]) -> TcpHeader {
     tcp.to_header()
 }
 
-/// What the partial checksum of a packet must be: RFC 9293's pseudo header, summed by hand.
+/// The right partial checksum of a packet: RFC 9293's pseudo header, summed separately.
 pub(crate) fn pseudo_sum(bytes: &[u8]) -> u16 {
     let SlicedPacket { net: Some(net), transport: Some(TransportSlice::Tcp(tcp)), .. } =
         SlicedPacket::from_ip(bytes).unwrap()

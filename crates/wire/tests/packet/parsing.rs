@@ -71,7 +71,7 @@ proptest! {
         prop_assert_eq!(packet.link(), &link[..]);
         prop_assert_eq!(packet.ip_len(), bytes.len());
         prop_assert_eq!(packet.to_vec(), &bytes[..]);
-        // The same by halves.
+        // The same in two steps.
         let (mut packet, payload) = Packet::parse_headers(&link, &padded);
         prop_assert_eq!(&padded[payload.clone()], &sample.payload[..]);
         prop_assert_eq!(packet.ip_len(), payload.start);
@@ -116,7 +116,7 @@ fn fragments_are_opaque() {
     for fragment in [0x2000, 0x0001, 0x3fff] {
         assert_eq!(parse(&v4(40, 6, fragment)).opaque_reason(), Some(OpaqueReason::Fragment));
     }
-    // "Don't fragment" is none.
+    // A packet with "don't fragment" is no fragment.
     assert!(parse(&v4(40, 6, 0x4000)).is_tcp());
     let fragment = ipv6_with(&[(44, &[0, 0, 0, 0, 0, 0, 1])]);
     assert_eq!(parse(&fragment).opaque_reason(), Some(OpaqueReason::Fragment));
@@ -156,7 +156,7 @@ fn contradictions_are_malformed_and_pass_unchanged() {
     let mut cases = vec![
         change(0, 0x44),  // IP header of 16 bytes
         change(0, 0x4f),  // IP header of 60 bytes, total length 40
-        change(3, 41),    // longer than what is there
+        change(3, 41),    // longer than the packet
         change(3, 19),    // shorter than its header
         change(3, 0),     // no length at all
         change(3, 39),    // too short for TCP
@@ -166,7 +166,7 @@ fn contradictions_are_malformed_and_pass_unchanged() {
     ];
     cases.extend((1..40).map(|len| good[..len].to_vec()));
     cases.extend((1..60).map(|len| ipv6_with(&[])[..len].to_vec()));
-    // An extension header that leaves the packet.
+    // An extension header longer than the packet.
     cases.push(ipv6_with(&[(60, &[200, 0, 0, 0, 0, 0, 0])]));
     for bytes in cases {
         let packet = parse(&bytes);

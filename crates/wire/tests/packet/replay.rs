@@ -1,4 +1,4 @@
-//! Replays what the fuzzer has found worth keeping, and feeds the same function from proptest.
+//! Replays the fuzzer's corpus, and feeds the same function from proptest.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ proptest! {
         exercise(&data);
     }
 
-    /// Real packets with a few bytes changed get further than noise does.
+    /// Real packets with a few changed bytes reach more code than random bytes do.
     #[test]
     fn damaged_packets_pass(
         sample in sample(), choices: [u8; 4], changes in vec((0usize..80, any::<u8>()), 0..4), cut in 0usize..4000,

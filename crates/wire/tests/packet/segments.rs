@@ -55,7 +55,7 @@ proptest! {
             complete.complete_checksum();
             prop_assert_eq!(damage_of(&complete.to_vec()) == 0, good);
         }
-        // Where the next segment of the flow starts.
+        // Start of the next segment of the flow.
         prop_assert_eq!(whole.tcp().unwrap().end_seq(), segments[count - 1].tcp().unwrap().end_seq());
     }
 
@@ -69,7 +69,7 @@ proptest! {
         prop_assert!(ip_header_is_right(&part.to_vec()));
         prop_assert_eq!(part.verify_checksum(), sample.damage == 0);
         prop_assert!(part.gso_size().is_none_or(|_| bytes_of(&part).len() > usize::from(size) || bytes_of(&part).len() == len));
-        // To cut twice is to cut once.
+        // Two cuts give the same as one.
         let tail = part.slice_payload(1..usize::MAX);
         prop_assert_eq!(bytes_of(&tail), bytes_of(&part).get(1..).unwrap_or(&[]));
         prop_assert_eq!(tail.tcp().unwrap().end_seq(), part.tcp().unwrap().end_seq());

@@ -1,4 +1,5 @@
-//! The simulator beside the virtual-time lab: the same gateway between Linux 6.1 and between our endpoints.
+//! Compares the simulator with the virtual-time lab. Both run the same gateway, one between our endpoints, the other
+//! between Linux 6.1 hosts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::result::{statistic, values};
 use crate::run::agrees;
 use crate::scenario::{Statistic, name_matches};
 
-/// A run of the lab: published/virtual-lab.csv.
+/// A run of the lab, from published/virtual-lab.csv.
 #[derive(Clone, Debug, Deserialize)]
 struct LabRow {
     scenario: String,
@@ -23,7 +24,7 @@ struct LabRow {
     path_delay_p95_ms: Option<f64>,
 }
 
-/// docs/evidence/differences.toml: what is known to differ, and why.
+/// docs/evidence/differences.toml: the known differences and their reasons.
 #[derive(Debug, Deserialize)]
 struct Differences {
     difference: Vec<Known>,
@@ -47,7 +48,7 @@ impl Known {
     }
 }
 
-/// A number of both.
+/// A number that both simulator and lab have.
 struct Pair {
     scenario: &'static str,
     variant: String,
@@ -59,7 +60,7 @@ struct Pair {
     agrees: bool,
 }
 
-/// Every number that both have, medians over the seeds that both have.
+/// Compares every number that both have. Each is the median over the common seeds.
 pub(super) fn compare(outcomes: &Outcomes) -> Result<(Section, Vec<Bound>)> {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../published/virtual-lab.csv"));
     let lab: Vec<LabRow> = csv::Reader::from_reader(text.as_bytes())

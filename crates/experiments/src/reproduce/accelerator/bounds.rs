@@ -1,4 +1,4 @@
-//! The bounds of scenarios/accelerator, held against the simulator.
+//! Judges the bounds of scenarios/accelerator in the simulator.
 
 use paceline_judge::{Misses, Outcome as BoundOutcome};
 use serde_json::{Value, json};
@@ -8,19 +8,20 @@ use crate::error::{Error, Result};
 use crate::reproduce::report::{Bound, Section, number};
 use crate::result::check_bounds;
 
-/// What became of all bounds.
+/// The results of all bounds.
 #[derive(Debug, Default)]
 struct Verdict {
     held: usize,
     missed_in_lab: usize,
-    /// Missed here and not in the lab, for a reason that is known.
+    /// Missed in the simulator only, for a known reason.
     missed_here: Vec<String>,
-    /// And without one.
+    /// Missed in the simulator only, without a known reason.
     unexplained: Vec<String>,
     rows: Vec<Vec<Value>>,
 }
 
-/// One row for each bound that is missed, and for what was left out; and that none is missed that holds in the lab.
+/// Returns a row for each missed bound and each left-out group of variants. The returned bound says that no bound is
+/// missed in the simulator only.
 pub(super) fn judge(outcomes: &Outcomes) -> Result<(Section, Vec<Bound>)> {
     let verdict = verdict(outcomes)?;
     let here: Vec<String> = verdict.missed_here.iter().chain(&verdict.unexplained).cloned().collect();
@@ -73,7 +74,7 @@ fn verdict(outcomes: &Outcomes) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// Variants that were left out for the same reason share a row.
+/// Variants left out for the same reason share a row.
 fn left_out(outcome: &Outcome) -> Vec<(String, String)> {
     let mut reasons: Vec<(usize, String)> = Vec::new();
     for (variant, why) in &outcome.left_out {
@@ -114,7 +115,7 @@ mod tests {
     use crate::options::AcceleratorOptions;
     use crate::options::How;
 
-    /// One seed of everything, which takes a minute; `paceline reproduce accelerator` runs ten.
+    /// Runs one seed of everything, which takes a minute. `paceline reproduce accelerator` runs ten.
     #[test]
     fn bounds_of_the_lab_hold_in_the_simulator() {
         let folder = tempfile::tempdir().unwrap();
@@ -126,7 +127,7 @@ mod tests {
         let verdict = verdict(&outcomes).unwrap();
         assert!(verdict.held > 80 && verdict.unexplained.is_empty(), "{verdict:#?}");
         let (section, bounds) = super::super::agreement::compare(&outcomes).unwrap();
-        // Of what is drawn one seed says little.
+        // One seed says little about scenarios with random choices.
         assert!(bounds.iter().all(|bound| bound.measured >= 0.8), "{bounds:?}\n{:#?}", section.rows);
     }
 }

@@ -1,4 +1,4 @@
-//! Published numbers and the runs that answer them.
+//! Published numbers, and their measurement from our runs.
 
 use paceline_judge::Sample;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::series::Series;
 use crate::error::Result;
 use crate::result::{Run, values};
 
-/// A published number with the columns of its file, and ours.
+/// A published number with the columns of its file, and our value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Cell {
     /// A number as in the published file, or `Fig. N`.
@@ -18,7 +18,7 @@ pub(super) struct Cell {
     pub(super) metric: &'static str,
     /// `with`, `without`.
     pub(super) accelerator: &'static str,
-    /// Of Table 1.
+    /// Set for Table 1 only.
     #[serde(skip_serializing_if = "Option::is_none")]
     sending_rate_mbps: Option<f64>,
     pub(super) published: Option<f64>,
@@ -32,7 +32,7 @@ pub(super) struct Cell {
     pub(super) note: &'static str,
 }
 
-/// What was published, and where it is measured.
+/// A published number, and where we measure it.
 #[derive(Clone, Debug)]
 pub(super) struct Published {
     pub(super) table: Value,
@@ -48,26 +48,26 @@ pub(super) struct Published {
     pub(super) note: &'static str,
 }
 
-/// How a run answers.
+/// How to compute the number from a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Measure {
     /// A number of the result, times a factor.
     Metric(String, f64),
-    /// Bit/s of payload of the download from a time on.
+    /// Payload rate of the download from a time on, in bit/s.
     Since(f64),
-    /// Ratio of the bytes of two flows in a stretch of the run, to those of the first flow.
+    /// Ratio of the bytes of two flows within a part of the run. The second flow is the denominator.
     Ratio(String, String, f64, f64),
     /// Share of a constant rate of datagrams that did not arrive.
     Missing(f64),
     /// The largest congestion window, MB.
     LargestWindow,
-    /// When the sender first sent something again, s.
+    /// Time of the sender's first retransmission, s.
     FirstRepair,
 }
 
 impl Cell {
-    /// For people.
+    /// The table or figure, for people.
     pub(super) fn place(&self) -> String {
         match &self.table {
             Value::String(figure) => figure.clone(),
@@ -83,7 +83,7 @@ impl Published {
     }
 }
 
-/// Measures each. Of runs that were not made, only what was published remains.
+/// Measures each cell. Without runs, a cell has only the published number.
 pub(super) fn measured(published: &[Published], outcomes: &Outcomes) -> Result<Vec<Cell>> {
     published.iter().map(|cell| cell.measured(outcomes)).collect()
 }
@@ -114,7 +114,7 @@ impl Published {
 }
 
 impl Measure {
-    /// One value for each run, of those that need time series for the first run only.
+    /// Returns one value for each run. Measures of time series return only that of the first run.
     fn of(&self, outcome: &Outcome, variant: &str) -> Result<Vec<f64>> {
         let of_run =
             |measure: &dyn Fn(&Run) -> Option<f64>| outcome.of(variant).filter_map(measure).collect();
@@ -152,6 +152,6 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// IP bytes of a datagram over its payload.
+/// IP bytes of a datagram divided by its payload.
 const DATAGRAM_SHARE: f64 = 1_480.0 / 1_452.0;
 const SEGMENT_BYTES: f64 = 1_460.0;

@@ -1,4 +1,4 @@
-//! The figures: which runs they show, what the text leaves open, and the plots.
+//! The figures: their runs, what the paper leaves open, and the plots.
 
 use std::path::Path;
 
@@ -20,9 +20,9 @@ pub(super) struct Figure {
     name: String,
     title: String,
     scenario: String,
-    /// Plotted one after the other.
+    /// Each variant gets its own plot.
     variants: Vec<String>,
-    /// What is open in the text, what was chosen, what is seen.
+    /// What the paper leaves open, what we chose, and what the figure shows.
     text: String,
 }
 
@@ -31,7 +31,7 @@ impl Figure {
         self.variants.iter().for_each(|variant| wanted.add(&self.scenario, variant));
     }
 
-    /// The figure as a table of its runs, and its plots in `out`.
+    /// Returns the figure as a table of its runs, and writes its plots to `out`.
     pub(super) fn section(&'static self, outcomes: &Outcomes, out: &Path) -> Result<Section> {
         let (mut rows, mut files) = (Vec::new(), Vec::new());
         if let Some(outcome) = outcomes.get(&self.scenario) {

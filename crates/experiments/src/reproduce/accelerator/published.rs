@@ -1,4 +1,5 @@
-//! The published numbers: those of the files in published/, and those of the text in paper.toml, where stands which run answers each.
+//! The published numbers: those of the files in published/, and those of the paper's text in paper.toml. paper.toml
+//! also names the run that corresponds to each number.
 
 use std::sync::LazyLock;
 
@@ -8,7 +9,7 @@ use serde_json::json;
 use super::cells::{Measure, Published};
 use super::figures::Figure;
 
-/// paper.toml.
+/// The contents of paper.toml.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Paper {
@@ -23,7 +24,7 @@ pub(super) struct Paper {
 pub(super) static PAPER: LazyLock<Paper> =
     LazyLock::new(|| toml::from_str(include_str!("paper.toml")).expect("paper.toml is as described here"));
 
-/// Every number of the published files, and those of the text that belong to a figure.
+/// Every number of the published files, and the numbers of the text that belong to a figure.
 pub(super) fn published() -> Vec<Published> {
     let mut all = losses();
     all.extend(tables());
@@ -104,7 +105,7 @@ fn tables() -> Vec<Published> {
     all
 }
 
-/// How a row of the published file is answered.
+/// Maps a row of the published file to our runs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {
@@ -117,7 +118,7 @@ struct Answer {
     note: String,
 }
 
-/// A number of the text, and how it is answered.
+/// A number of the text, and its measurement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct InText {

@@ -13,14 +13,14 @@ use crate::scenario::{Bound, ScenarioFile, Variant, parse};
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) name: &'static str,
-    /// For messages and for traces that lie beside the repository.
+    /// For messages, and to find traces beside the repository.
     pub(super) path: &'static str,
     text: &'static str,
-    /// At most so many: where nothing is drawn, all runs are the same.
+    /// The most seeds. A scenario without random choices needs only one.
     seeds: u32,
-    /// A figure is drawn from it.
+    /// A figure uses its time series.
     series: bool,
-    /// Its bounds are held against the simulator, and its runs beside those of the lab.
+    /// Its bounds are judged in the simulator, and its runs are compared with those of the lab.
     pub(super) judged: bool,
 }
 
@@ -69,7 +69,7 @@ pub(super) const SOURCES: [Source; 23] = [
     source!(figure "sender", 10),
 ];
 
-/// What is to be run: scenarios with parts of variant names, as in `paceline run --only`.
+/// The requested runs: scenarios with parts of variant names, as in `paceline run --only`.
 #[derive(Debug, Default)]
 pub(super) struct Wanted(BTreeMap<&'static str, Vec<&'static str>>);
 
@@ -78,7 +78,7 @@ impl Wanted {
         self.0.entry(scenario).or_default().push(variant);
     }
 
-    /// Everything of the scenarios that also run in the lab.
+    /// Adds all variants of the scenarios that also run in the lab.
     pub(super) fn add_judged(&mut self) {
         SOURCES.iter().filter(|source| source.judged).for_each(|source| self.add(source.name, ""));
     }
@@ -96,7 +96,7 @@ pub(super) struct Outcome {
     pub(super) runs: Vec<Run>,
     pub(super) failures: Vec<String>,
     store: Option<Store>,
-    /// Variants that the simulator cannot run, or all when the file cannot be read, and why.
+    /// Variants that the simulator cannot run, with the reason; `all` if the file cannot be read.
     pub(super) left_out: Vec<(String, String)>,
 }
 
@@ -105,7 +105,7 @@ impl Outcomes {
         self.0.get(scenario)
     }
 
-    /// In the order of [`SOURCES`].
+    /// The judged scenarios, in the order of [`SOURCES`].
     pub(super) fn judged(&self) -> impl Iterator<Item = (&'static Source, &Outcome)> {
         let judged = SOURCES.iter().filter(|source| source.judged);
         judged.filter_map(|source| Some((source, self.get(source.name)?)))
@@ -117,7 +117,7 @@ impl Outcome {
         self.runs.iter().filter(move |run| run.variant == variant)
     }
 
-    /// Where the time series of a variant's first run are.
+    /// The files with the time series of a variant's first run.
     pub(super) fn files(&self, variant: &str) -> Option<RunFiles> {
         let run = self.of(variant).next()?;
         let variant = self.variants.iter().find(|known| known.name == variant)?;
@@ -125,7 +125,7 @@ impl Outcome {
     }
 }
 
-/// Runs what is wanted, one scenario after the other.
+/// Runs the requested scenarios, one after the other.
 pub(super) fn run(wanted: &Wanted, options: &AcceleratorOptions) -> Result<Outcomes> {
     let mut outcomes = BTreeMap::new();
     for source in SOURCES.iter().filter(|source| wanted.0.contains_key(source.name)) {
@@ -138,10 +138,10 @@ pub(super) fn run(wanted: &Wanted, options: &AcceleratorOptions) -> Result<Outco
 }
 
 impl Source {
-    /// The file with the variants that are wanted.
+    /// Loads the file with the requested variants.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the fault in the file.
     pub(super) fn load(&self, only: &[&str]) -> Result<ScenarioFile> {
         let mut file = parse(Path::new(self.path), self.text, None)?;
         file.variants.retain(|variant| only.iter().any(|part| variant.matches(part)));
@@ -176,7 +176,7 @@ impl Source {
             store: &store,
             threads: Place::Sim.threads(options.how.jobs),
             series: self.series,
-            // Never those of an older program.
+            // Runs of an older program do not count.
             fresh: true,
             quiet: options.how.json,
         };

@@ -1,4 +1,4 @@
-//! Time series of a run, read back from the files that lie beside its result.
+//! Time series of a run, read from the files beside its result.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::plot::{Line, Panel};
 use crate::result::RunFiles;
 
-/// All that a figure may show of one run.
+/// All time series of one run that a figure may show.
 #[derive(Debug, Default)]
 pub(super) struct Series {
     pub(super) senders: Vec<Sender>,
@@ -18,7 +18,7 @@ pub(super) struct Series {
     pub(super) gateway: Vec<Gateway>,
 }
 
-/// A sender, every 100 ms.
+/// A sample of a sender, every 100 ms.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Sender {
     flow: String,
@@ -31,7 +31,7 @@ pub(super) struct Sender {
     received_mbps: f64,
 }
 
-/// A flow at the gateway, every 100 ms.
+/// A sample of a flow at the gateway, every 100 ms.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Gateway {
     pub(super) time_s: f64,
@@ -58,9 +58,9 @@ impl Series {
         })
     }
 
-    /// Mbit/s that a flow's receiver read, averaged over `bin_s`, which is a multiple of 100 ms.
+    /// Rate in Mbit/s at which a flow's receiver reads, averaged over `bin_s`, a multiple of 100 ms.
     pub(super) fn throughput(&self, flow: &str, bin_s: f64, until_s: f64) -> Vec<(f64, f64)> {
-        // A row tells of the 100 ms before it.
+        // A row describes the 100 ms before it.
         rates(self.received(flow).map(|(time_s, bytes)| (time_s - STEP_S, bytes)), bin_s, until_s)
     }
 
@@ -69,13 +69,13 @@ impl Series {
         rows.map(|row| (row.time_s, row.received_mbps * STEP_S / 8e-6))
     }
 
-    /// Mbit/s of IP bytes that a link delivered.
+    /// Rate in Mbit/s of the IP bytes that a link delivered.
     pub(super) fn link_rate(&self, link: &str, bin_s: f64, until_s: f64) -> Vec<(f64, f64)> {
         let rows = self.links.iter().filter(|row| row.link == link);
         rates(rows.map(|row| (row.time_s, row.delivered_bytes)), bin_s, until_s)
     }
 
-    /// Bytes that a flow's receiver read in a stretch of the run.
+    /// Bytes that a flow's receiver read within a part of the run.
     pub(super) fn bytes(&self, flow: &str, from_s: f64, to_s: f64) -> f64 {
         self.received(flow)
             .filter(|(time_s, _)| (from_s..to_s).contains(time_s))
@@ -96,7 +96,7 @@ impl Series {
     }
 }
 
-/// Of the rows of senders.
+/// Interval between rows of a sender.
 const STEP_S: f64 = 0.1;
 
 /// A name and its points.
@@ -110,7 +110,7 @@ pub(super) fn panel(title: &str, lines: Vec<Named<'_>>) -> Panel {
 fn rates(rows: impl Iterator<Item = (f64, f64)>, bin_s: f64, until_s: f64) -> Vec<(f64, f64)> {
     let mut bins = vec![0.0; (until_s / bin_s).ceil() as usize];
     for (time_s, bytes) in rows {
-        // Rows carry two digits; half a hundredth keeps them in their bin.
+        // Times have two decimals. Half a hundredth protects them from rounding into the bin before.
         if let Some(bin) = bins.get_mut(((time_s + 0.005) / bin_s) as usize) {
             *bin += bytes;
         }

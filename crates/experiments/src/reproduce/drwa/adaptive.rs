@@ -1,4 +1,4 @@
-//! Beyond the text: a lambda that follows the link's own variation, beside fixed ones, over traces.
+//! Not in the paper: compares a lambda that adapts to the link's variation with fixed ones, over traces.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use crate::error::Result;
 use crate::plot::{self, Across, Line, Panel};
 use crate::reproduce::report::{Bound, Section, number};
 
-/// In hundredths: from 1.5 to 5 to be beaten, and two below for comparison.
+/// Lambdas in hundredths. The adaptive one must beat those from 1.5 to 5; the two lower ones are for comparison.
 const LAMBDAS_PERCENT: [u32; 8] = [110, 125, 150, 200, 250, 300, 400, 500];
-/// How many of them are below 1.5.
+/// The number of lambdas below 1.5.
 const BELOW: usize = 2;
-/// Where recorded traces are, from the folder of the repository.
+/// The folder of the recorded traces, relative to the repository.
 const FOLDER: &str = "../shared/traces";
-/// Of [`Experiment::over`].
+/// The round-trip time of [`Experiment::over`] without a queue.
 const BASE_RTT_MS: f64 = 100.0;
 
-/// What is compared: fixed lambdas, and at last the adaptive one.
+/// A fixed lambda, or the adaptive one, which comes last.
 #[derive(Clone, Copy)]
 enum Choice {
     Fixed(u32),
@@ -65,7 +65,7 @@ pub(super) fn cases() -> Vec<Case> {
     Varying::ALL.iter().flat_map(|varying| choices().map(|choice| case(varying, choice))).flatten().collect()
 }
 
-/// What was lost against a sender that knows everything: shares of throughput, and of the speed of the round trip.
+/// Losses compared with an ideal sender: the unused share of the link, and the queue's share of the round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Losses {
     unused: f64,
@@ -87,7 +87,7 @@ fn losses(measured: &Measured<'_>, varying: &Varying, choice: Choice) -> Losses 
     Losses::new(mean(UTILIZATION), mean(QUEUE))
 }
 
-/// The mean over the traces of a kind that are there.
+/// Mean over the available traces of a kind.
 fn mean_losses(measured: &Measured<'_>, kind: Kind, choice: Choice) -> Losses {
     let of_kind = Varying::ALL.iter().filter(|varying| varying.kind == kind);
     let all: Vec<Losses> = of_kind
@@ -144,7 +144,7 @@ fn row(link: String, choice: Choice, losses: Losses, goodput: f64) -> Vec<serde_
     ]
 }
 
-/// Both losses of fixed lambdas, and the sum; the adaptive one as a level line.
+/// Draws both losses of the fixed lambdas and their sum. The adaptive lambda is a horizontal line.
 fn draw(measured: &Measured<'_>, folder: &Path) -> Result<()> {
     let panel = |kind: Kind| {
         let fixed = |of: fn(Losses) -> f64| -> Vec<(f64, f64)> {

@@ -1,4 +1,4 @@
-//! Experiments with names, and what they yielded.
+//! Named experiments and their results.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -10,14 +10,14 @@ use crate::kept::Values;
 use crate::reproduce::pool::{Job, Records};
 use crate::reproduce::report::{Section, number};
 
-/// An experiment under a name; the same name is the same experiment.
+/// A named experiment. The same name means the same experiment.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) experiment: Experiment,
 }
 
-/// What was measured, by name.
+/// The results, by name.
 pub(super) struct Measured<'a> {
     records: &'a Records,
     pub(super) runs: u64,
@@ -29,7 +29,7 @@ impl Case {
     }
 }
 
-/// An untouched phone near the server.
+/// A phone without DRWA near the server.
 pub(super) fn near_clamped(network: Network) -> Case {
     Case::new(
         format!("{}, near, tcp_rmem_max {}", network.name(), network.rmem_max()),
@@ -42,7 +42,7 @@ pub(super) fn near_drwa(network: Network) -> Case {
     Case::new(format!("{}, near, DRWA", network.name()), Experiment::near(network, Window::drwa()))
 }
 
-/// All runs of `cases`: one where nothing is drawn.
+/// All runs of `cases`. An experiment without random choices runs once.
 pub(super) fn jobs(cases: Vec<Case>, runs: u64) -> Vec<Job<'static>> {
     let mut seen = BTreeSet::new();
     let mut jobs = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn jobs(cases: Vec<Case>, runs: u64) -> Vec<Job<'static>> {
     jobs
 }
 
-/// Our choice: what a run costs grows with what its link carries.
+/// Our choice: the cost of a run grows with the data that its link carries.
 fn cost(experiment: &Experiment) -> f64 {
     let bytes = experiment.bytes.map_or(0.0, |bytes| bytes as f64 * 8.0 / 1e6);
     let mbit = bytes.max(experiment.mbps() * experiment.duration.as_secs_f64());
@@ -118,17 +118,17 @@ impl<'a> Measured<'a> {
         Measured { records, runs }
     }
 
-    /// The mean over runs; not a number without any.
+    /// The mean over runs; NaN without runs.
     pub(super) fn mean(&self, case: &Case, value: &str) -> f64 {
         self.mean_of(&case.name, value)
     }
 
-    /// The same, by name.
+    /// The same, with the name of the case.
     pub(super) fn mean_of(&self, name: &str, value: &str) -> f64 {
         self.records.mean(name, self.runs, value)
     }
 
-    /// By how many percent `case` exceeds `other`.
+    /// Returns by how many percent `case` exceeds `other`.
     pub(super) fn gain(&self, case: &Case, other: &Case, value: &str) -> f64 {
         (self.mean(case, value) / self.mean(other, value) - 1.0) * 100.0
     }
@@ -147,7 +147,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// What a section has of each download, beside its name: a head, a value, and its digits.
+/// The columns for each download after its name: a head, a value, and its digits.
 const COLUMNS: [(&str, &str, i32); 7] = [
     ("Mbit/s", GOODPUT, 3),
     ("of the link", UTILIZATION, 3),

@@ -1,4 +1,4 @@
-//! Fig. 9: a signal that fades and returns; and a path that becomes four times as long.
+//! Fig. 9: a signal that fades and returns. Also a path whose round-trip time grows to four times.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ pub(super) fn report(measured: &Measured<'_>, folder: &Path) -> Result<Part> {
     Ok((measured.section("fig-9", &cases()), bounds))
 }
 
-/// From the step on, until a second in which as much arrived as before it.
+/// Returns the time from the step to the first second with 95 % of the earlier rate; infinite if there is none.
 fn full_again(trace: &Trace) -> f64 {
     let before = trace.mbps(STEP_S - 10.0, STEP_S);
     let found = trace

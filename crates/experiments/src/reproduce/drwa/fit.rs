@@ -1,4 +1,4 @@
-//! The rates of the networks: for each the one of a grid whose gains are nearest to Table 3.
+//! Fits a rate to each network: the rate on a grid whose gains are closest to Table 3.
 
 use paceline_sim::reproduce::drwa::{Experiment, Gain, Network, Signal, Window};
 
@@ -7,7 +7,8 @@ use super::case::{Case, GOODPUT, Measured};
 use super::table3::BYTES;
 use crate::reproduce::report::{Bound, Section, number};
 
-/// Networks that one rate fits, with the ends of their grids in steps of 0.05 Mbit/s: what the published gains imply.
+/// Networks that one rate fits, and the ends of their grids in steps of 0.05 Mbit/s. The published gains imply these
+/// ends.
 const GRIDS: [(Network, u32, u32); 3] =
     [(Network::AttHspa, 88, 100), (Network::VerizonEvdo, 32, 40), (Network::SprintEvdo, 36, 48)];
 const STEPS_PER_MBPS: f64 = 20.0;
@@ -41,19 +42,20 @@ pub(super) fn cases() -> Vec<Case> {
     GRIDS.into_iter().flat_map(of).collect()
 }
 
-/// By how many points ours is off at a rate.
+/// Our gain at a rate minus the published gain, in points.
 fn off(measured: &Measured<'_>, gain: &Gain, mbps: f64) -> f64 {
     let [clamped, drwa] = pair(gain, mbps);
     measured.gain(&drwa, &clamped, GOODPUT) - gain.percent
 }
 
-/// Root of the mean square of the deviations at a rate, over these gains.
+/// Root mean square of the deviations at a rate, over these gains.
 fn deviation(measured: &Measured<'_>, gains: &[&Gain], mbps: f64) -> f64 {
     let squares = gains.iter().map(|gain| off(measured, gain, mbps).powi(2));
     (squares.sum::<f64>() / gains.len() as f64).sqrt()
 }
 
-/// The largest deviation of a gain at the rate that the four others fit best: what the fit foretells, not what it was made from.
+/// Returns the largest deviation of a gain at the rate that the four others fit best. So it tests a prediction, not the
+/// fit itself.
 fn largest_foretold(measured: &Measured<'_>, network: Network, low: u32, high: u32) -> f64 {
     let all = gains(network);
     let without = |left_out: usize| {

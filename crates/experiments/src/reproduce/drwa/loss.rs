@@ -1,4 +1,4 @@
-//! Figs. 17 and 18: bursty loss, with and without a box that holds back what is out of order.
+//! Figs. 17 and 18: bursty loss, with and without a box that holds out-of-order packets back.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::reproduce::report::Bound;
 const LOSSES_PERCENT: [f64; 3] = [0.05, 0.5, 2.0];
 const WANTED: [f64; 3] = [5.0, 40.0, 45.0];
 const PUBLISHED: [f64; 3] = [6.75, 50.09, 54.30];
-/// Packets of a burst on average. The text has no number; the bounds are judged with the first.
+/// Mean length of a burst in packets. The paper gives no number. The bounds are judged with the first one.
 const BURSTS: [u32; 3] = [2, 1, 5];
 
 fn pair(network: Network, holds: bool, loss_percent: f64, burst_packets: u32) -> [Case; 2] {

@@ -9,13 +9,13 @@ use super::case::{Case, FETCH, FETCH_RTT, GOODPUT, Measured};
 use crate::error::Result;
 use crate::reproduce::report::{Bound, Section, number};
 
-/// Section 2.3.
+/// Sizes of the objects (Section 2.3).
 const KIB: [u64; 4] = [8, 16, 32, 64];
-/// Our choice: as many as fit into three minutes.
+/// Our choice: this number fits into three minutes.
 const COUNT: u32 = 50;
 const NETWORK: Network = Network::AttHspa;
 
-/// Alone, beside the download of an untouched phone, beside that of DRWA.
+/// Objects alone, beside a download without DRWA, and beside a download with DRWA.
 fn of(kib: u64) -> [Case; 3] {
     let objects = Some(Objects { bytes: kib << 10, count: COUNT });
     let clamped = Experiment { objects, ..Experiment::near(NETWORK, Window::clamped(NETWORK.rmem_max())) };

@@ -1,4 +1,4 @@
-//! Figs. 6, 7, 8, 12, 15 and 16: the same download with one thing changed.
+//! Figs. 6, 7, 8, 12, 15 and 16: the same download with one change each.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::reproduce::report::Bound;
 
 const TWO: [Network; 2] = [Network::AttHspa, Network::VerizonLte];
 
-/// Steady and varying links, Vegas and CUBIC at the server.
+/// CUBIC and Vegas at the server, over steady and varying links.
 pub(super) fn vegas() -> Vec<Case> {
     let of = |network: Network| {
         let [steady, varying] = [false, true].map(|varying| vegas_on(network, varying));
@@ -29,7 +29,7 @@ fn vegas_on(network: Network, varying: bool) -> Case {
     Case::new(format!("{}, Vegas", case.name), experiment)
 }
 
-/// Our choice: a generated trace of the generation with the network's mean rate.
+/// Our choice: a generated trace of the same radio generation with the network's mean rate.
 fn varying_clamped(network: Network) -> Case {
     let case = near_clamped(network);
     let model = if network == Network::VerizonLte { TraceModel::lte_driving() } else { TraceModel::hspa() };
@@ -104,7 +104,7 @@ pub(super) fn fig8(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
     let bounds = Network::ALL.map(|network| {
         let case = near_drwa(network);
         let (sender, receiver) = (measured.mean(&case, RTT), measured.mean(&case, RECEIVER_RTT));
-        // A tick of the peer's timestamps is a millisecond.
+        // The peer's timestamps tick every millisecond.
         let off = ((receiver - sender).abs() - 1.0).max(0.0) / sender * 100.0;
         let name =
             format!("Fig. 8, {}: RTT at the receiver beside the sender's, less a tick, %", network.name());
@@ -141,10 +141,10 @@ pub(super) fn fig12(measured: &Measured<'_>, _folder: &Path) -> Result<Part> {
 
 const FIG12_LTE: &str =
     ". By experiment it is 27.7 with 205 ms and 34.0 with 215 ms. The text does not tell the round trip";
-/// As far as the published gains of Table 3 may be off.
+/// The margin that the bounds of Table 3 have, too.
 const MARGIN_POINTS: f64 = 8.0;
 
-/// What the text has.
+/// The paper's statement: a number or words.
 enum Told {
     Value(f64),
     Words(&'static str),
@@ -157,7 +157,7 @@ fn weak_pair(network: Network) -> [Case; 2] {
     })
 }
 
-/// An untouched phone, and a gateway that lowers its window.
+/// A phone without DRWA, and a gateway that lowers its window.
 fn near_gateway(network: Network) -> Case {
     let case = near_clamped(network);
     Case::new(format!("{}, DRWA at a gateway", case.name), Experiment { gateway: true, ..case.experiment })

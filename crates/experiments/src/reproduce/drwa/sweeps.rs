@@ -11,7 +11,7 @@ use crate::plot::{self, Across, Line, Panel};
 use crate::reproduce::report::Bound;
 
 const NETWORKS: [Network; 2] = [Network::AttHspa, Network::VerizonLte];
-/// Values of Table 1, and those that Fig. 5 names.
+/// The values of Table 1, and those of Fig. 5.
 const RMEM_MAX: [u32; 9] = [35_040, 65_536, 110_208, 196_608, 262_144, 484_848, 655_360, 917_504, 1_310_720];
 const LAMBDAS_PERCENT: [u32; 8] = [150, 200, 250, 300, 350, 400, 450, 500];
 
@@ -36,7 +36,7 @@ pub(super) fn far() -> Vec<Case> {
     sweep(true)
 }
 
-/// From near and far servers, good and weak signal (Section 4.3).
+/// Near server, weak signal, and far server (Section 4.3).
 fn of_lambda(network: Network, percent: u32) -> [Case; 3] {
     let near = Experiment::near(network, Window::lambda(percent));
     let name = |place: &str| format!("{}, {place}, lambda {}", network.name(), f64::from(percent) / 100.0);

@@ -1,4 +1,4 @@
-//! Table 3 and Fig. 14: what DRWA gains where the latency is long.
+//! Table 3 and Fig. 14: the gain of DRWA on paths with long latency.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::output::say;
 use crate::reproduce::report::{Bound, Section, number};
 use crate::table::{Column, table_of};
 
-/// A published cell, and ours.
+/// A published cell, and our value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct CellResult {
     pub(super) network: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct CellResult {
     pub(super) drwa_mbps: f64,
 }
 
-/// Section 5.2: 100 MB.
+/// The download of Section 5.2 has 100 MB.
 pub(super) const BYTES: u64 = 100_000_000;
 
 fn pair(gain: &Gain) -> [Case; 2] {

@@ -1,4 +1,4 @@
-//! Eq. (23)'s answer of 0: what of it fails for the text's timers, and what `ncl-adaptive` has of it.
+//! The value 0 that Eq. (23) can give. It shows why 0 fails with the paper's timers, and how `ncl-adaptive` uses it.
 
 use paceline_judge::Sample;
 use paceline_sim::reproduce::ncl::{NclExperiment, Scheme};
@@ -11,7 +11,7 @@ use super::model::Compared;
 use super::{Job, Records};
 use crate::reproduce::report::{Bound, Section, number};
 
-/// A sender of the comparison: its name here, its timers, and its tau_CD.
+/// A sender of the comparison: its name, its timers, and its tau_CD.
 type Form = (&'static str, Scheme, TauCd);
 
 const TEXT_AT_ONCE: &str = "ncl, 0";
@@ -31,7 +31,7 @@ const FORMS: [Form; 9] = [
     (ADAPTIVE, Scheme::NclAdaptive, TauCd::Shortest),
 ];
 
-/// Where: the path's name, and itself.
+/// The paths with their names.
 fn paths() -> Vec<(String, WirelessPath)> {
     let last_hop = |percent: f64| {
         let path = WirelessPath::LastHop(LastHop { error: percent / 100.0, ..LAST_HOP });
@@ -71,7 +71,7 @@ pub(super) fn jobs(runs: u64, seconds: u64) -> Vec<Job<'static>> {
     all
 }
 
-/// What was measured.
+/// The results.
 struct Measured<'a> {
     records: &'a Records,
     runs: u64,
@@ -125,7 +125,7 @@ pub(super) fn report(
 fn bounds(cells: &[CellResult], measured: &Measured<'_>) -> Vec<Bound> {
     let mut bounds = Vec::new();
     let (from_model, paths) = (Compared::of(cells), paths());
-    // Without errors Eq. (23) says 0.
+    // Without errors Eq. (23) gives 0.
     for (path, _) in paths.iter().filter(|(_, path)| !has_errors(path)) {
         let Some(compared) = from_model.iter().find(|compared| compared.name() == *path) else { continue };
         let Some(best) = compared.best_fixed() else { continue };

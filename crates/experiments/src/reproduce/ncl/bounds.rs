@@ -1,4 +1,4 @@
-//! What the text tells of its figures, as bounds.
+//! The paper's statements about its figures, as bounds.
 
 use super::cells::{CellResult, Figure};
 use super::grid::{FLAT, Point};
@@ -59,7 +59,7 @@ const NOWHERE: &str = "one packet in 44 is lost twice at 15 %, and costs a timeo
 const NOWHERE_SECOND_RD: &str = "one packet in 44 is lost twice at 15 %, and each of these halves the window";
 const SHORT_PATHS: &str = "among the flat places are paths of a few packets, which any sender fills";
 
-/// Means over the axis of a figure.
+/// Mean goodput of the matching cells.
 fn mean(cells: &[CellResult], which: impl Fn(&CellResult) -> bool) -> f64 {
     let of: Vec<f64> = cells.iter().filter(|cell| which(cell)).map(|cell| cell.goodput_mbps).collect();
     of.iter().sum::<f64>() / of.len() as f64
@@ -84,7 +84,7 @@ fn of_sensitivity(cells: &[CellResult]) -> Vec<Bound> {
             (cell.figure, cell.mrrl, cell.beta_percent) == (figure, Some(mrrl), Some(beta)) && cell.x >= from
         })
     };
-    // Least over largest.
+    // The least mean goodput of these settings divided by the largest.
     let evenness = |figure, mrrls: &[u32], betas: &[u32]| {
         let all: Vec<f64> =
             mrrls.iter().flat_map(|m| betas.iter().map(|b| of(figure, *m, *b, 0.0))).collect();
@@ -175,7 +175,7 @@ const FULL_QUEUE: &str = ". A retransmission that leaves when a timer expires, a
 
 const COMPARED: [&str; 6] = ["rr-tcp", "tcp-dcr", "tcp-door", "tcp-pr", "veno", "westwood"];
 
-/// By how much the least of `best` lies above the best of the others; 1 is level.
+/// The least goodput of `best` divided by the largest of the others; 1 means equal.
 fn lead(cells: &[CellResult], figure: Figure, best: &[&str], which: &dyn Fn(f64) -> bool) -> f64 {
     let of =
         |scheme: &str| mean(cells, |cell| cell.figure == figure && cell.scheme == scheme && which(cell.x));

@@ -1,4 +1,4 @@
-//! The points of the figures, and what is measured at each.
+//! The points of the figures, and their measurements.
 
 use paceline_judge::Sample;
 use paceline_sim::reproduce::ncl::{NclExperiment, NclRun, Scheme};
@@ -11,7 +11,7 @@ use super::{Job, Records, Values};
 use crate::output::say;
 use crate::table::{Column, table_of};
 
-/// A figure, or what stands beside it.
+/// A figure, or an addition of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Figure {
@@ -23,9 +23,9 @@ pub(super) enum Figure {
     Fig9b,
     Fig9c,
     Fig9d,
-    /// Fig. 9a over windows, rates and round trips.
+    /// Fig. 9a for other windows, rates and round-trip times.
     Grid,
-    /// Fig. 9c over the rest of the path.
+    /// Fig. 9c for other lengths of the rest of the path.
     Rest,
     Model,
 }
@@ -43,41 +43,41 @@ impl Figure {
     }
 }
 
-/// A point.
+/// A point of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cell {
     pub(super) figure: Figure,
     pub(super) experiment: NclExperiment,
-    /// Where it stands: errors in percent, the longest delay in ms, flows, or metres per second.
+    /// Place on the figure's axis: errors in percent, the longest delay in ms, flows, or metres per second.
     pub(super) x: f64,
     runs: u64,
 }
 
-/// A point and what came out, means over runs.
+/// A point and its results, as means over runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct CellResult {
     pub(super) figure: Figure,
     pub(super) scheme: &'static str,
     pub(super) mrrl: Option<u32>,
     pub(super) beta_percent: Option<u32>,
-    /// Where it is neither the shortest RTT nor found by the sender.
+    /// The fixed tau_CD, if it is neither the shortest RTT nor chosen by the sender.
     pub(super) tau_cd_ms: Option<f64>,
     pub(super) mbps: f64,
-    /// Without queues; of the rest of the path where a link's delay varies.
+    /// RTT without queues. If a link's delay varies, that of the rest of the path.
     pub(super) rtt_ms: Option<f64>,
-    /// Of the congestion window, in packets; null where there is no bound.
+    /// The largest congestion window in packets; null without a bound.
     pub(super) window_max: Option<u32>,
     pub(super) x: f64,
-    /// Of all flows.
+    /// The sum over all flows.
     pub(super) goodput_mbps: f64,
     /// Half of the 95 % interval; null for one run.
     pub(super) ci95: Option<f64>,
-    /// Goodput over what errors leave of the link, 1 - p of its payload.
+    /// Goodput as a share of 1 - p of the link's payload rate, which is what errors leave.
     pub(super) share: f64,
-    /// Of several flows, each over their mean: the least and the largest mean over runs, and Jain's index.
+    /// Goodput of each of several flows divided by their mean: the least and the largest mean over runs.
     pub(super) normalised: Option<[f64; 2]>,
     pub(super) jain: Option<f64>,
-    /// Per 1,000 s and flow.
+    /// Per 1,000 s and flow; `answers` counts responses to congestion.
     pub(super) timeouts: f64,
     pub(super) answers: f64,
     pub(super) resent_percent: f64,
@@ -90,40 +90,42 @@ pub(super) struct CellResult {
 
 const ERRORS_PERCENT: [f64; 6] = [0.0, 3.0, 6.0, 9.0, 12.0, 15.0];
 const DELAYS_MS: [f64; 7] = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0];
-/// Where Fig. 9c is told over the rest of the path.
+/// The longest delays of Fig. 9c with a shorter rest of the path.
 const REST_DELAYS_MS: [f64; 4] = [100.0, 300.0, 500.0, 700.0];
 const SPEEDS: [f64; 4] = [5.0, 20.0, 35.0, 50.0];
 const MRRLS: [u32; 4] = [250, 500, 800, 1_000];
 const BETAS_PERCENT: [u32; 5] = [30, 50, 80, 95, 100];
-/// Our choice: where Figs. 3 and 9a are drawn: a packet takes less than beta times the shortest RTT for every beta, or RTTs that grow by
-/// a packet's time are never learnt.
+/// Our choice: the path of Figs. 3 and 9a. A packet's time is less than beta times the shortest RTT for every beta.
+/// Otherwise RTTs that grow by a packet's time would never be learnt.
 pub(super) const LAST_HOP: LastHop = LastHop {
     mbps: 1.0,
     rtt: Duration::from_millis(50),
     error: 0.0,
-    // Our choice: errors that make a sender believe in congestion are those of data; with errors on ACKs, too, TCP-PR and Reno
+    // Our choice: only errors on data make a sender believe in congestion. With errors on ACKs, too, TCP-PR and Reno
     // fall to nearly nothing at 15 %.
     error_both_ways: false,
     queue_packets: 50,
 };
 const GRID_MBPS: [f64; 4] = [0.5, 1.0, 2.0, 10.0];
 const GRID_RTT_MS: [u64; 4] = [20, 50, 100, 200];
-/// Our choice of a window that a loss in six still lets be (Section "Fig. 9a over windows ..."), and ns-2's.
+/// Our choice of a window that losses of one packet in six do not reduce (Section "Fig. 9a over windows ..."), and
+/// ns-2's window.
 const GRID_WINDOWS: [u32; 2] = [6, WINDOW];
-/// ns-2's `window_`, in packets, where nothing else is said: the text does not tell that it was changed, and beta = 1 can only do what
-/// Fig. 3 shows where RTTs do not grow with the window.
+/// ns-2's default `window_`, in packets. The paper mentions no other value. Also, beta = 1 can have the effect of Fig.
+/// 3 only if RTTs do not grow with the window.
 const WINDOW: u32 = 20;
-/// Of the dumbbell, and where times are compared: no bound, for one flow is to fill the link.
+/// No bound: for the dumbbell, and for comparing times, where one flow must fill the link.
 pub(super) const NO_BOUND: u32 = u32::MAX;
-/// `minrto_` of ns-2 2.29, and Linux's.
+/// `minrto_` of ns-2 2.29, and Linux's minimum.
 pub(super) const RTO_MIN: Duration = Duration::from_millis(200);
-/// Our choice: the rest of the path of Figs. 5 and 9c, so long that 0.8 of the shortest RTT covers most jumps.
+/// Our choice: the rest of the path of Figs. 5 and 9c. It is long enough that 0.8 of the shortest RTT covers most
+/// jumps.
 const REST: Duration = Duration::from_millis(500);
-/// Where it is shorter.
+/// Shorter rests of the path.
 const SHORTER_RESTS_MS: [u64; 3] = [10, 100, 200];
-/// The ends of the figure.
+/// The first and the last error rate of the figure.
 const GRID_ERRORS_PERCENT: [f64; 2] = [0.0, 15.0];
-/// The paper has four times as many runs of the ad-hoc network.
+/// The paper has four times as many runs for the ad-hoc network.
 const AD_HOC_RUNS: u64 = 4;
 
 pub(super) fn of_figures(runs: u64, seconds: u64) -> Vec<Cell> {
@@ -185,7 +187,7 @@ fn varying(delay_max_ms: f64, rest: Duration) -> WirelessPath {
     WirelessPath::VaryingDelay(VaryingDelay { delay_max, rest, ..VaryingDelay::default() })
 }
 
-/// Fig. 9a over windows, rates and round trips, and Fig. 9c over the rest of the path.
+/// Points for Fig. 9a with other windows, rates and round-trip times, and for Fig. 9c with other rests of the path.
 pub(super) fn of_grid(runs: u64, seconds: u64) -> Vec<Cell> {
     let mut cells = Vec::new();
     let schemes = [Scheme::Ncl, Scheme::NclSecondRd, Scheme::NclAdaptive].into_iter().chain(Scheme::COMPARED);
@@ -220,8 +222,8 @@ fn grid_points() -> impl Iterator<Item = (u32, f64, u64)> {
         .flat_map(move |window| GRID_MBPS.into_iter().flat_map(move |mbps| of_rate(window, mbps)))
 }
 
-/// What the model is compared with: fixed times, and what the paper and we make of it, over the path of Fig. 9a and where all
-/// losses are congestive.
+/// Points for the comparison with the model: fixed times, and the times that the paper's senders and ours use. The
+/// paths are that of Fig. 9a, and one where all losses are congestive.
 pub(super) fn of_model(runs: u64, seconds: u64) -> Vec<Cell> {
     let fixed = FIXED_RTTS.map(|rtts| (Scheme::Ncl, Some(rtts)));
     let senders =
@@ -234,7 +236,7 @@ pub(super) fn of_model(runs: u64, seconds: u64) -> Vec<Cell> {
             let experiment = NclExperiment { ncl, ..plain(scheme, NO_BOUND, path, seconds) };
             Cell { figure: Figure::Model, experiment, x, runs }
         };
-        // A packet of 1,500 bytes takes 12 ms at 1 Mbit/s, and 1.2 ms at 10; an ACK a twentieth of that.
+        // A packet of 1,500 bytes takes 12 ms at 1 Mbit/s, and 1.2 ms at 10 Mbit/s. An ACK takes a twentieth of that.
         let last_hop = |x: f64| WirelessPath::LastHop(LastHop { error: x / 100.0, ..LAST_HOP });
         cells.extend(MODEL_ERRORS_PERCENT.map(|x| of(last_hop(x), 62.5, x)));
         let flows = Dumbbell { flows: MODEL_FLOWS, ..Dumbbell::default() };
@@ -243,7 +245,7 @@ pub(super) fn of_model(runs: u64, seconds: u64) -> Vec<Cell> {
     cells
 }
 
-/// In shortest RTTs of the path.
+/// In multiples of the path's shortest RTT.
 const FIXED_RTTS: [f64; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0];
 pub(super) const MODEL_ERRORS_PERCENT: [f64; 3] = [0.0, 3.0, 9.0];
 pub(super) const MODEL_FLOWS: u32 = 5;
@@ -271,7 +273,7 @@ impl Cell {
         }
     }
 
-    /// All that decides about it but the seed.
+    /// Identifies the cell by everything that determines it except the seed.
     fn name(&self) -> String {
         let NclExperiment { scheme, ncl, rto_min: _, window_max, path, seconds } = &self.experiment;
         let rtt = self.rtt_ms().map_or(String::new(), |ms| format!(" {ms} ms"));
@@ -379,7 +381,7 @@ fn normalised_name(flow: u32) -> String {
     format!("normalised {flow}")
 }
 
-/// The cells of the whole figures; the others have tables of their own.
+/// Prints the cells of the paper's figures. The other cells have their own tables.
 pub(super) fn print(cells: &[CellResult]) {
     let shown = |cell: &&CellResult| {
         !matches!(
@@ -409,7 +411,7 @@ const COLUMNS: [Column<CellResult>; 12] = [
     ("cwnd", |cell| format!("{:.1}", cell.cwnd)),
 ];
 
-/// Our choice: about what a run costs beside one over a link of 1 Mbit/s.
+/// Our choice: the approximate cost of a run, relative to one over a link of 1 Mbit/s.
 const AD_HOC_COST: f64 = 10.0;
 
 #[cfg(test)]
@@ -425,7 +427,7 @@ mod tests {
         let jobs = jobs(&cells);
         let names: HashSet<String> = jobs.iter().map(|job| format!("{} {}", job.name, job.seed)).collect();
         assert_eq!(jobs.len(), names.len());
-        // Points that figures share are run once.
+        // Points that several figures share are run once.
         assert!(jobs.len() < cells.iter().map(|cell| cell.runs as usize).sum());
     }
 

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::plot::{self, Across, Line, Panel};
 use crate::reproduce::report::{Section, number};
 
-/// figures.toml.
+/// The contents of figures.toml.
 #[derive(Deserialize)]
 struct Drawings {
     drawing: Vec<Drawing>,
@@ -110,7 +110,7 @@ impl Drawing {
 
 type Table = (Vec<&'static str>, Vec<Vec<Value>>);
 
-/// A row for each place on the axis, a column for each sender.
+/// A row for each place on the axis, and a column for each sender.
 fn by_scheme(across: &'static str, cells: &[&CellResult]) -> Table {
     let axis = in_order(cells.iter().map(|cell| cell.x));
     let schemes = distinct(cells.iter().map(|cell| cell.scheme));
@@ -123,7 +123,7 @@ fn by_scheme(across: &'static str, cells: &[&CellResult]) -> Table {
     (std::iter::once(across).chain(schemes.iter().copied()).collect(), axis.iter().map(row).collect())
 }
 
-/// A row for each MRRL and beta, and the goodput along the axis in one cell.
+/// A row for each MRRL and beta. One cell lists the goodput along the axis.
 fn by_setting(cells: &[&CellResult]) -> Table {
     let mut settings: Vec<(u32, u32)> =
         cells.iter().filter_map(|c| Some((c.mrrl?, c.beta_percent?))).collect();

@@ -1,4 +1,4 @@
-//! Over which windows, rates and round trips Figs. 9a and 9c are as the text tells.
+//! Shows for which windows, rates and round-trip times Figs. 9a and 9c match the paper's text.
 
 use paceline_judge::distinct;
 use serde_json::Value;
@@ -6,20 +6,22 @@ use serde_json::Value;
 use super::cells::{CellResult, Figure};
 use crate::reproduce::report::{Section, number};
 
-/// A window, a rate and a round trip.
+/// A window, a rate and a round-trip time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) window_max: Option<u32>,
     pub(super) mbps: f64,
     pub(super) rtt_ms: f64,
-    /// What each sender keeps at 15 %: its share of what errors leave, over that without errors, or over nearly all of the link where that is more.
+    /// The goodput share that each sender keeps at 15 % errors. It is relative to the larger of its share without
+    /// errors and nearly the whole link.
     pub(super) kept: Vec<(&'static str, f64)>,
 }
 
-/// Of its value without errors: where a curve counts as flat.
+/// A curve counts as flat if it keeps this part of its value without errors.
 pub(super) const FLAT: f64 = 0.85;
 const ERROR_PERCENT: f64 = 15.0;
-/// Our choice: a sender that cannot fill the link without errors is set beside one that nearly does, or its curve would seem flat.
+/// Our choice: a sender that cannot fill the link without errors is compared with one that nearly can. Otherwise its
+/// curve would seem flat.
 const FULL: f64 = 0.95;
 const PACKET_BITS: f64 = 12_000.0;
 
@@ -32,7 +34,7 @@ impl Point {
             let without = grid
                 .iter()
                 .find(|other| other.x == 0.0 && (other.scheme, place(other)) == (cell.scheme, place(cell)));
-            // What the window lets through of the link, or nearly all of it.
+            // The share of the link that the window allows, times `FULL`.
             let (window, rtt_s) = (f64::from(cell.window_max.unwrap_or(u32::MAX)), rtt_ms / 1e3);
             let full = (window * PACKET_BITS / (cell.mbps * 1e6 * rtt_s + PACKET_BITS)).min(1.0) * FULL;
             let kept =
@@ -59,7 +61,7 @@ impl Point {
         format!("{} Mbit/s, {} ms, a window of {window}", self.mbps, self.rtt_ms)
     }
 
-    /// The best of those that the paper says collapse.
+    /// The best of the senders that collapse according to the paper.
     pub(super) fn best_comparator(&self) -> (&'static str, f64) {
         let others = self.kept.iter().filter(|(name, _)| !name.starts_with("ncl") && *name != "westwood");
         others.copied().fold(("none", f64::NAN), |best, one| if best.1 >= one.1 { best } else { one })
@@ -90,7 +92,7 @@ pub(super) fn section(cells: &[CellResult]) -> Option<Section> {
     )
 }
 
-/// Fig. 9c over the rest of the path.
+/// Fig. 9c for other lengths of the rest of the path.
 pub(super) fn rests(cells: &[CellResult]) -> Option<Section> {
     let of: Vec<&CellResult> = cells.iter().filter(|cell| cell.figure == Figure::Rest).collect();
     let schemes = distinct(of.iter().map(|cell| cell.scheme));

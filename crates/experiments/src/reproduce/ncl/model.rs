@@ -1,4 +1,4 @@
-//! The model's tau_CD beside the best fixed one.
+//! Compares the model's tau_CD with the best fixed one.
 
 use paceline_theory::ncl::{Sts, TauCd};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::reproduce::report::{Section, number};
 
 /// A path of the comparison.
 pub(super) struct Compared<'a> {
-    /// All with one path.
+    /// All cells with the same path.
     cells: Vec<&'a CellResult>,
 }
 
@@ -45,7 +45,8 @@ impl<'a> Compared<'a> {
         }
     }
 
-    /// Eq. (23) for what a run showed: p_w is the path's, p_c the rest of what had to be sent again.
+    /// Eq. (23) with the values of a run. p_w is the path's error rate; p_c is the rest of the necessary
+    /// retransmissions.
     fn model(&self, cell: &CellResult) -> String {
         let lost = cell.resent_percent / 100.0 * (1.0 - cell.needless_percent / 100.0);
         let p_w = if cell.jain.is_some() { 0.0 } else { cell.x / 100.0 };

@@ -1,4 +1,4 @@
-//! The probabilities of the model beside those counted: Eqs. (3), (12), (13) and (15).
+//! Compares the model's probabilities with counted ones: Eqs. (3), (12), (13) and (15).
 
 use paceline_sim::reproduce::ncl::{Beside, StsCounts, StsPath, StsRun, TIMES_BEFORE_TAU_U};
 use serde_json::Value;
@@ -6,14 +6,14 @@ use serde_json::Value;
 use super::{Job, Records, Values};
 use crate::reproduce::report::{Bound, Section, number};
 
-/// So many times as long as other runs: what is counted is rare.
+/// These runs are this many times as long as others, because the counted events are rare.
 const TIMES_AS_LONG: u64 = 10;
 
-/// And so many times as many where congestion is steady: a timeout behind a loss to congestion is one packet in 6,000, and 5 % are told from
-/// none by some 3,000 of them.
+/// Paths with steady congestion have this many times as many runs. There, one packet in 6,000 has a timeout after a
+/// loss to congestion. An error of 5 % shows only with about 3,000 of them.
 const TIMES_AS_MANY: u64 = 8;
 
-/// Within 5 % of the model, where its assumptions hold.
+/// The largest relative error of the model where its assumptions hold.
 const WITHIN: f64 = 0.05;
 
 pub(super) fn jobs(runs: u64, seconds: u64) -> Vec<Job<'static>> {
@@ -58,7 +58,7 @@ fn fields(at: &StsCounts) -> [f64; 5] {
     [at.rtts_within, at.unacknowledged, at.not_congestive, at.timed_out, at.congestive_acknowledged]
 }
 
-/// All runs of a path together.
+/// The sum over all runs of a path.
 fn sum(path: StsPath, records: &Records, runs: u64, seconds: u64) -> StsRun {
     let of = |value: &str| records.sum(&name(path, seconds * TIMES_AS_LONG), seeds(path, runs), value);
     let [packets, transmissions, congestive, other, needless] = WHOLE.map(of);
@@ -138,7 +138,7 @@ const NOT_APART: &str = "\
 by experiment: with as many drops by chance the error is that of the row above. RED drops by the average queue, which is still long when the retransmission \
 comes, so Eq. (2) does not hold";
 
-/// Nothing is off where there is nothing.
+/// If the model gives zero, the error is the measured value itself.
 fn error(beside: Beside) -> f64 {
     if beside.model > 0.0 { beside.error() } else { beside.measured.abs() }
 }

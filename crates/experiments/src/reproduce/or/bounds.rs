@@ -1,10 +1,10 @@
-//! What the cells of opportunistic retransmission must satisfy.
+//! The bounds on the cells of opportunistic retransmission.
 
 use super::cells::CellResult;
 use super::notes;
 use crate::reproduce::report::Bound;
 
-/// All bounds that the cells have something to say about.
+/// All bounds that apply to the given cells.
 pub(super) fn judge(cells: &[CellResult], no_loss_mbps: Option<f64>) -> Vec<Bound> {
     let mut bounds = of_recoveries(cells, no_loss_mbps);
     bounds.extend(of_flows(cells));
@@ -57,12 +57,12 @@ fn of_recoveries(cells: &[CellResult], no_loss_mbps: Option<f64>) -> Vec<Bound> 
     all.into_iter().flatten().collect()
 }
 
-/// 120 recoveries each, at 100 ms (`crates/sim/src/reproduce/or/stalls.rs`).
+/// Measured with 120 recoveries each, at 100 ms (`crates/sim/src/reproduce/or/stalls.rs`).
 const STALLS: &str = "\
 by experiment: Theorem 10 lets a recovery send beta x cwnd of new data, but what it repairs is part of that. Bursts of 1, 10, 50, 100 \
 packets stall 54, 47, 45, 0 % of recoveries with PRR (theorem 55). With QARR they stall 91, 79, 37, 19 % (theorem 100). These cells are bursts of 10 to 100";
 
-/// The ceiling is 20 x 1,448 / 1,515 = 19.11, less half a second of slow start in 200.
+/// The ceiling is 20 x 1,448 / 1,515 = 19.11, minus half a second of slow start in 200 s.
 fn no_loss(mbps: f64) -> Bound {
     let name = "goodput without loss, 20 Mbit/s, 100 ms, Mbit/s";
     Bound::between(name, 19.1, 19.3, mbps)
@@ -146,7 +146,8 @@ fn worst_computed(cells: &[CellResult]) -> Option<f64> {
     computed.map(|cell| (cell.value - cell.published).abs()).reduce(f64::max)
 }
 
-/// By how much the worst measured cell lies below or above both published values, the computed and the measured one.
+/// Returns the largest distance of a measured cell from the interval between the two published values, the computed and
+/// the measured one.
 fn outside_interval(cells: &[CellResult], tables: &[u8], variant: &str) -> Option<f64> {
     let measured = cells.iter().filter(|cell| {
         cell.kind == "experimental"
@@ -165,7 +166,7 @@ fn outside_interval(cells: &[CellResult], tables: &[u8], variant: &str) -> Optio
     outside.reduce(f64::max)
 }
 
-/// Of Tables 1, 2, 4 and 5, whose sender is CUBIC's; in percent.
+/// Mean share of stalled recoveries in Tables 1, 2, 4 and 5, in percent. Their sender uses CUBIC.
 fn stalled(cells: &[CellResult], recoveries: &[&str], variant: &str) -> Option<f64> {
     let shares = cells.iter().filter(|cell| {
         matches!(cell.table, 1 | 2 | 4 | 5)
@@ -209,8 +210,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// Pairs of one column that the paper has more than 10 points apart, and we the other way round. Veno and Westwood with RH and
-/// PRR are judged by Linux 6.1 instead.
+/// Counts pairs in a column that differ by more than 10 points in the paper, but have the opposite order here. Veno and
+/// Westwood with RH and PRR are compared with Linux 6.1 instead.
 fn wrong_order(cells: &[CellResult]) -> Option<Bound> {
     let judged =
         |cell: &&CellResult| matches!(cell.table, 6..=13) && (is_adaptive(cell) || is_judged_by_paper(cell));
@@ -224,7 +225,7 @@ fn wrong_order(cells: &[CellResult]) -> Option<Bound> {
         let ours = one.utilization_percent.zip(other.utilization_percent).map(|(a, b)| a - b);
         same_column && published > Some(10.0) && ours < Some(0.0)
     };
-    // Each pair is counted where the paper's lower cell stands.
+    // Each pair is counted at the cell with the lower published value.
     let mut lower = Vec::new();
     for cell in &of_flows {
         let above = of_flows.iter().filter(|other| wrong(other, cell)).count();
@@ -239,7 +240,7 @@ fn wrong_order(cells: &[CellResult]) -> Option<Bound> {
     Some(if count > 0 { bound.with_note(places.join("; ")) } else { bound })
 }
 
-/// The least gain by Hack 1 over the same cell as found.
+/// The least gain of Hack 1 over the same cell of the original.
 fn hack1_gain(cells: &[CellResult]) -> Option<f64> {
     let hacked = cells.iter().filter(|cell| cell.variant == HACK1);
     let gain = |cell: &CellResult| {
@@ -249,7 +250,7 @@ fn hack1_gain(cells: &[CellResult]) -> Option<f64> {
     hacked.filter_map(gain).reduce(f64::min)
 }
 
-/// What Hack 1 leaves of the timeouts of Table 14.
+/// Timeouts of Table 14 with Hack 1 as a share of those without.
 fn timeouts_left(cells: &[CellResult]) -> Option<f64> {
     let sum = |variant: &str| -> Option<u64> {
         let of = cells.iter().filter(|cell| cell.table == 14 && cell.variant == variant);
@@ -259,7 +260,8 @@ fn timeouts_left(cells: &[CellResult]) -> Option<f64> {
     (without > 0).then(|| with as f64 / without as f64)
 }
 
-/// By how much a cell of Tables 14 and 15 is above the one before it in its row, of a shorter or slower path.
+/// Returns the largest rise from one cell of Tables 14 and 15 to the next in its row. The cell before has a shorter or
+/// slower path.
 fn largest_rise(cells: &[CellResult]) -> Option<f64> {
     let of = |cell: &&CellResult| matches!(cell.table, 14 | 15) && matches!(cell.variant, "original" | HACK1);
     let rows = cells.iter().filter(of).collect::<Vec<_>>();
@@ -273,8 +275,8 @@ fn largest_rise(cells: &[CellResult]) -> Option<f64> {
     rows.windows(2).filter_map(rise).reduce(f64::max)
 }
 
-/// The stall keeps opportunistic retransmission below what the model allows it: the cells in which it does in the paper, by
-/// more than 0.05, and not here.
+/// Counts the cells where the published measurement is more than 0.05 below the computed value, and ours is not below
+/// it. The stall keeps opportunistic retransmission below the model.
 fn not_below_numerical(cells: &[CellResult]) -> Option<f64> {
     let measured = cells.iter().filter(|cell| cell.kind == "experimental" && cell.variant == "opportunistic");
     let not_below = measured.filter_map(|cell| {
@@ -287,14 +289,14 @@ fn not_below_numerical(cells: &[CellResult]) -> Option<f64> {
     not_below.reduce(|sum, one| sum + one)
 }
 
-/// Cells more than 10 points from the published ones of which nobody knows why.
+/// The number of cells more than 10 points from the published ones, without a known reason.
 fn unexplained(cells: &[CellResult]) -> Option<f64> {
     let measured: Vec<&CellResult> = cells.iter().filter(|cell| cell.kind == "experimental").collect();
     let off = measured.iter().filter(|cell| notes::is_off(cell) && !notes::is_explained(cell));
     (!measured.is_empty()).then(|| off.count() as f64)
 }
 
-/// The same row and column of a table, whatever the variant.
+/// True for the same row and column of a table, whatever the variant.
 fn same_place(one: &CellResult, other: &CellResult) -> bool {
     one.table == other.table
         && one.congestion_control == other.congestion_control

@@ -1,4 +1,4 @@
-//! The published cells and ours.
+//! The published cells and our values.
 
 use paceline_judge::{Sample, distinct};
 use paceline_sim::reproduce::or::{Cell, SenderSetup, Setup, SetupLoss};
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::output::say;
 use crate::table::new_table;
 
-/// A published cell with the columns of its file, and ours.
+/// A published cell with the columns of its file, and our value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct CellResult {
     pub(super) table: u8,
@@ -24,25 +24,25 @@ pub(super) struct CellResult {
     pub(super) kind: &'static str,
     pub(super) axis: String,
     pub(super) axis_value: f64,
-    /// Ours, in the unit of the published one: the mean over runs.
+    /// Our mean over runs, in the unit of the published value.
     pub(super) value: f64,
-    /// Ours, where the published cell has one.
+    /// Our utilization, if the published cell has one.
     pub(super) utilization_percent: Option<f64>,
     pub(super) published: f64,
     pub(super) published_percent: Option<f64>,
-    /// Half of the 95 % interval; null for one run, and for what is computed.
+    /// Half of the 95 % interval; null for one run, and for computed cells.
     pub(super) ci95: Option<f64>,
-    /// Ours with RACK-TLP in place of FACK, where asked for.
+    /// Our value with RACK-TLP in place of FACK, if asked for.
     pub(super) rack_tlp: Option<f64>,
-    /// Share of recoveries in which the application was woken too late; null for what is computed.
+    /// Share of recoveries in which the application was woken too late; null for computed cells.
     pub(super) stalled_share: Option<f64>,
-    /// Retransmission timeouts of all runs.
+    /// Retransmission timeouts, summed over all runs.
     pub(super) timeouts: Option<u64>,
-    /// Why it is not judged, or why it is off.
+    /// Why the cell is not judged, or why it differs.
     pub(super) note: Option<&'static str>,
 }
 
-/// All runs of the measured ones among `cells`.
+/// All runs of the measured cells among `cells`.
 pub(super) fn jobs(cells: &[Cell], runs: u64, detection: DetectionName) -> Vec<Job<'_>> {
     let measured = cells.iter().filter(|cell| !cell.numerical);
     measured.flat_map(|cell| (1..=runs).map(move |seed| job(cell, seed, detection))).collect()
@@ -77,7 +77,7 @@ fn name(cell: &Cell, detection: DetectionName) -> String {
     )
 }
 
-/// What the flow of the first tables reaches without loss.
+/// Measures the goodput of the first tables' flow without loss.
 pub(super) fn no_loss_job() -> Option<Job<'static>> {
     let setup = Setup { mbps: 20.0, rtt_ms: 100, loss: SetupLoss::Random(0.0) };
     Some(Job {
@@ -95,7 +95,7 @@ pub(super) fn no_loss_mbps(records: &Records) -> Option<f64> {
     records.values(NO_LOSS, 1, "goodput_mbps").first().copied()
 }
 
-/// Every cell with ours beside it.
+/// Returns every cell with our value.
 pub(super) fn results(
     cells: &[Cell],
     records: &Records,
@@ -124,7 +124,7 @@ pub(super) fn results(
     cells.iter().map(result).collect()
 }
 
-/// By the theorems, in packets of 1,500 bytes.
+/// Computes a cell by the theorems, in packets of 1,500 bytes.
 fn computed(cell: &Cell) -> Result<CellResult> {
     let setup = cell.setup();
     let SetupLoss::Burst(burst) = setup.loss else {
@@ -164,7 +164,7 @@ fn unmeasured(cell: &Cell, value: f64) -> CellResult {
 }
 
 impl CellResult {
-    /// By how many points of utilisation ours is above the published one.
+    /// Our utilization minus the published one, in points.
     pub(super) fn points(&self) -> f64 {
         match (self.utilization_percent, self.published_percent) {
             (Some(ours), Some(published)) => ours - published,
@@ -172,7 +172,7 @@ impl CellResult {
         }
     }
 
-    /// Its row and column.
+    /// The cell's row and column.
     pub(super) fn place(&self) -> String {
         let row = [self.congestion_control.as_str(), self.loss_recovery.as_str(), self.variant];
         let row: Vec<&str> = row.into_iter().filter(|part| !part.is_empty()).collect();
@@ -230,10 +230,10 @@ fn table(cells: &[CellResult]) -> String {
 
 const NO_LOSS: &str = "without loss";
 const PACKET_BYTES: f64 = 1_500.0;
-/// CUBIC's.
+/// CUBIC's reduction factor.
 const BETA: f64 = 0.7;
 
-/// A cell of CUBIC with QARR at 0.1 % loss, in percent.
+/// A cell of CUBIC with QARR at 0.1 % loss; values are in percent.
 #[cfg(test)]
 pub(super) fn sample(
     table: u8,

@@ -1,4 +1,4 @@
-//! Figs. 3 to 5, and a run with and without Hack 1: plots and the series behind them.
+//! Figs. 3 to 5, and a run with and without Hack 1: plots and their data.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::reproduce::report::{Bound, Section, number};
 
 type Drawn = (Vec<Section>, Vec<Bound>);
 
-/// Loss in percent, from 0.001 to 10 as in Fig. 3.
+/// Loss in percent, from 0.001 to 10, as in Fig. 3.
 const LOSSES: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 const DETECTIONS: [DetectionName; 2] = [DetectionName::Fack, DetectionName::RackTlp];
 
@@ -59,8 +59,8 @@ pub(super) fn draw(records: &Records, runs: u64, folder: &Path) -> Result<Drawn>
     Ok((sections, rtt_bounds.into_iter().chain(hack1_bounds).collect()))
 }
 
-/// Fig. 3, left: goodput over loss. The paper sets its module beside the kernel's own PRR; we set both loss detections beside
-/// Linux 6.1 and the published cells.
+/// Fig. 3, left: goodput over loss. The paper compares its module with the kernel's own PRR. We compare both loss
+/// detections with Linux 6.1 and the published cells.
 fn loss_figure(records: &Records, runs: u64, folder: &Path) -> Result<Section> {
     let mean =
         |loss: f64, detection: DetectionName| records.mean(&name(loss, detection), runs, "goodput_mbps");
@@ -97,7 +97,7 @@ fn loss_figure(records: &Records, runs: u64, folder: &Path) -> Result<Section> {
     Ok(section)
 }
 
-/// A download of 50 MB with five drops, and what sent it.
+/// A download of 50 MB with five drops, and its sender.
 struct Download {
     reduction: ReductionName,
     variant: Variant,
@@ -150,7 +150,7 @@ fn window_figure(downloads: &[Download], folder: &Path) -> Result<Section> {
     Ok(Section { ..Section::of("or", "fig-3-cwnd") })
 }
 
-/// Figs. 4 and 5: the round trip after a drop was repaired.
+/// Figs. 4 and 5: the round-trip time after the repair of a drop.
 fn rtt_after(downloads: &[Download], folder: &Path) -> Result<(Section, Vec<Bound>)> {
     let mut files = Vec::new();
     for (figure, reduction) in [(4, ReductionName::Prr), (5, ReductionName::Qarr)] {
@@ -226,7 +226,7 @@ fn rtt_figure(
     Ok(vec![format!("{name}.svg"), format!("{name}.csv")])
 }
 
-/// The cell of Table 14 that is traced.
+/// Round-trip time of the traced cell of Table 14.
 const HACK1_RTT_MS: f64 = 100.0;
 
 /// One run of Table 14, QARR, with and without Hack 1.

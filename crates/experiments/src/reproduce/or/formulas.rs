@@ -1,4 +1,4 @@
-//! The formulas for whole flows beside the simulator.
+//! Compares the formulas for whole flows with the simulator.
 
 use paceline_sim::reproduce::or::grid::GridPoint;
 use paceline_theory::or::flow::{LARGEST_ERROR, MEAN_ERROR};
@@ -18,7 +18,7 @@ pub(super) fn jobs(runs: u64) -> Vec<Job<'static>> {
     GridPoint::all().into_iter().flat_map(of_point).collect()
 }
 
-/// Our choice: three are enough, for the paths are many.
+/// Our choice: at most three runs, because there are many paths.
 fn seeds(runs: u64) -> u64 {
     runs.min(3)
 }

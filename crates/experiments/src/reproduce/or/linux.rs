@@ -1,4 +1,4 @@
-//! Congestion controls with PRR beside Linux 6.1.
+//! Compares congestion controls with PRR with Linux 6.1.
 
 use paceline_judge::Sample;
 use paceline_sim::reproduce::linux::LinuxRow;
@@ -7,7 +7,7 @@ use paceline_sim::run_watched;
 use super::{Job, Records, cost, values};
 use crate::reproduce::report::{Bound, Section, number};
 
-/// However few runs are asked for: Linux has as many, and a difference of means rests on ten (Welch).
+/// The least number of runs, whatever is asked for. Linux has ten, and a difference of means needs ten (Welch).
 const RUNS_MIN: u64 = 10;
 
 pub(super) fn jobs(runs: u64) -> Vec<Job<'static>> {
@@ -33,9 +33,9 @@ fn name(row: &LinuxRow) -> String {
     format!("Linux {} loss {} %", row.congestion, row.loss_percent)
 }
 
-/// A row of the comparison.
+/// The comparison of one row.
 struct Comparison {
-    /// Ours over Linux's, less one.
+    /// Our mean divided by Linux's, minus one.
     relative: f64,
     difference: f64,
     half_width: f64,
@@ -43,7 +43,8 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// Means within 10 %, or an interval of the difference (Welch) that holds 0 and reaches no further than 10 %.
+    /// Holds if the means are within 10 %. Also holds if the interval of the difference (Welch) contains 0 and is at
+    /// most 10 % wide on each side.
     fn of(ours: &Sample, linux: &Sample) -> Comparison {
         let (difference, linux_mean) = (ours.minus(linux), linux.mean());
         let relative = ours.mean() / linux_mean - 1.0;
@@ -102,7 +103,7 @@ pub(super) fn report(records: &Records, runs: u64) -> (Section, Vec<Bound>) {
     (section, bounds)
 }
 
-/// Of Linux's mean.
+/// The allowed difference as a share of Linux's mean.
 const SHARE: f64 = 0.1;
 
 #[cfg(test)]
@@ -114,7 +115,7 @@ mod tests {
         let sample = |values: &[f64]| values.iter().copied().collect::<Sample>();
         assert!(Comparison::of(&sample(&[10.9, 11.0]), &sample(&[10.0, 10.1])).holds);
         assert!(!Comparison::of(&sample(&[11.9, 12.0]), &sample(&[10.0, 10.1])).holds);
-        // The interval holds 0, but is far too wide.
+        // The interval contains 0 but is far too wide.
         assert!(!Comparison::of(&sample(&[5.0, 19.0]), &sample(&[10.0, 10.1])).holds);
     }
 }

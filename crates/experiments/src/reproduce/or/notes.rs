@@ -1,4 +1,5 @@
-//! What is known of cells that are off, or that are not judged. Where nobody knows why, it says so.
+//! Explanations of cells that differ from the paper or are not judged. Cells without a known reason are marked as
+//! unexplained.
 
 use std::sync::LazyLock;
 
@@ -6,16 +7,16 @@ use serde::Deserialize;
 
 use super::cells::CellResult;
 
-/// Off by so many points of utilisation wants an explanation.
+/// A larger difference, in points of utilization, needs an explanation.
 const OFF_POINTS: f64 = 10.0;
 
-/// notes.toml.
+/// The contents of notes.toml.
 #[derive(Deserialize)]
 struct Notes {
     note: Vec<Note>,
 }
 
-/// An explanation, and the cells that it is about: any, where a list is empty.
+/// An explanation and its cells. An empty list means any.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Note {
@@ -26,14 +27,14 @@ struct Note {
     variants: Vec<String>,
     #[serde(default)]
     congestion: Vec<String>,
-    /// Places of the table.
+    /// Values on the table's axis.
     #[serde(default)]
     places: Vec<f64>,
     side: Side,
     text: String,
 }
 
-/// On which side of the published cell ours lies.
+/// The side of the published value on which our value lies.
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Side {
@@ -48,7 +49,7 @@ static NOTES: LazyLock<Notes> =
 const BEYOND_MODEL: &str = "beyond the paper's own model by more than 0.03: reported, not matched";
 const NOT_EXPLAINED: &str = "not explained";
 
-/// What there is to say of a measured cell.
+/// The note on a measured cell.
 pub(super) fn note(cell: &CellResult) -> Option<&'static str> {
     if is_beyond_model(cell) {
         return Some(BEYOND_MODEL);
@@ -59,7 +60,7 @@ pub(super) fn note(cell: &CellResult) -> Option<&'static str> {
     Some(NOTES.note.iter().find(|note| note.is_about(cell)).map_or(NOT_EXPLAINED, |note| &note.text))
 }
 
-/// The four cells of the published Table 1 that differ from the paper's own formulas by more than 0.03.
+/// True for the four cells of the published Table 1 that differ from the paper's own formulas by more than 0.03.
 pub(super) fn is_beyond_model(cell: &CellResult) -> bool {
     let place = (cell.loss_recovery.as_str(), cell.axis_value as u32);
     cell.table == 1
@@ -103,10 +104,10 @@ mod tests {
     fn only_what_is_off_has_a_note() {
         assert_eq!(note(&cell(10, "BARR", "original", 52.0, 60.0)), None);
         assert!(is_explained(&cell(10, "BARR", "original", 52.0, 65.0)));
-        // On the other side it would be another story.
+        // The note does not apply to cells on the other side.
         assert_eq!(note(&cell(10, "BARR", "original", 65.0, 52.0)), Some(NOT_EXPLAINED));
         assert!(!is_explained(&cell(10, "QARR", "original", 52.0, 65.0)));
-        // No note is about both sides of the same cells.
+        // No note covers both sides of the same cells.
         for value in [85.0, 15.0] {
             assert!(!is_explained(&cell(14, "QARR", "optimized", 50.0, value)));
         }

@@ -1,4 +1,4 @@
-//! What the simulator takes, in processor time. Depends on the machine, unlike all else.
+//! Speed of the simulator, in processor time. These results depend on the machine, unlike all others.
 
 use paceline_path::{Delay, LinkConfig, QueueLimit, RateProcess};
 use paceline_sim::reproduce::or::{SenderSetup, Setup, SetupLoss};
@@ -11,19 +11,19 @@ use crate::error::Result;
 use crate::reproduce::pool::not_simulated;
 use crate::reproduce::report::{Bound, Section, number};
 
-/// Times in seconds.
+/// Processor times of the simulator.
 pub(super) struct Speed {
-    /// 200 s of one flow of 20 Mbit/s and 100 ms.
+    /// Seconds for 200 s of one flow with 20 Mbit/s and 100 ms.
     single_flow_s: f64,
     events_per_s: f64,
-    /// Nanoseconds for a packet that the bottleneck delivers, of one flow and of 1,000.
+    /// Nanoseconds per packet that the bottleneck delivers, with one flow and with 1,000.
     one_flow_ns: f64,
     many_flows_ns: f64,
 }
 
-/// What ns-3.37 took for the same flow, on the machine on which the speed to be reached was set.
+/// Time of ns-3.37 for the same flow, on the machine on which the target speed was set.
 const NS3_S: f64 = 10.6;
-/// The best of so many counts: others use the machine, too.
+/// The best of this number of runs counts, because other programs use the machine, too.
 const REPETITIONS: u32 = 5;
 const MANY_FLOWS: u32 = 1_000;
 
@@ -59,7 +59,7 @@ fn best(scenario: &Scenario) -> Result<Measured> {
     Ok(best)
 }
 
-/// Downloads that share 1 Gbit/s and 40 ms for 5 s.
+/// Downloads that share a link of 1 Gbit/s and 40 ms for 5 s.
 fn bulk_flows(count: u32) -> Scenario {
     let rate = Rate::from_mbps(1_000.0);
     let delay = Delay::Constant(Duration::from_millis(20));
@@ -80,7 +80,7 @@ fn bulk_flows(count: u32) -> Scenario {
 }
 
 impl Speed {
-    /// `all_s` is the processor time of ten runs of all parts.
+    /// `all_s` is the processor time of all parts with ten runs per cell.
     pub(super) fn report(&self, all_s: Option<f64>) -> (Section, Vec<Bound>) {
         let ratio = self.many_flows_ns / self.one_flow_ns;
         let mut bounds = vec![

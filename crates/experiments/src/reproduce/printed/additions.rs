@@ -1,4 +1,4 @@
-//! What each of our changes to Hack 1 brings, added alone to the printed form.
+//! The effect of each of our changes to Hack 1, added alone to the printed form.
 
 use paceline_sim::reproduce::or::{Cell, Variant};
 use paceline_tcp::Hack1Changes;
@@ -8,7 +8,7 @@ use super::tables::{case, hack1, name};
 use super::{Case, GOODPUT, Measured, TIMEOUTS};
 use crate::reproduce::report::{Section, number};
 
-/// A published cell with Hack 1 in its forms: as printed, with one change each, and ours, which has all of them.
+/// A published cell with the forms of Hack 1: as printed, with one change each, and ours with all changes.
 pub(super) struct Row {
     pub(super) name: String,
     cell: Cell,
@@ -22,7 +22,7 @@ const FORMS: [(&str, Hack1Changes); 4] = [
     ("hack1-text, holds", Hack1Changes { holds: true, ..Hack1Changes::NONE }),
 ];
 
-/// Tables 14 and 15.
+/// The cells of Tables 14 and 15.
 pub(super) fn all() -> Vec<Row> {
     Cell::all().into_iter().filter(|cell| cell.variant == Variant::OptimizedHack1).map(row).collect()
 }
@@ -38,7 +38,7 @@ impl Row {
         number(mbps / self.cell.setup().mbps * 100.0, digits)
     }
 
-    /// As printed, then what each other form has more, and the timeouts of all.
+    /// Goodput as printed, then the increase of each other form, then the timeouts of all forms.
     fn to_row(&self, measured: &Measured<'_>) -> Vec<Value> {
         let goodput = |case| measured.sample(case, GOODPUT);
         let printed = goodput(&self.cases[0]);

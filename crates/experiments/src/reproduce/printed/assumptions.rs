@@ -1,4 +1,5 @@
-//! Cells that the printed forms of QARR and BARR miss: what the text leaves open is read otherwise, one reading at a time.
+//! Cells that the printed forms of QARR and BARR miss. The text leaves details open; this tries other readings, one at
+//! a time.
 
 use paceline_sim::Scenario;
 use paceline_sim::reproduce::or::{Cell, Setup, Variant};
@@ -9,7 +10,7 @@ use super::tables::{OFF_POINTS, as_printed, case, is_wanted, name, with_client, 
 use super::{Case, GOODPUT, Measured, TIMEOUTS};
 use crate::reproduce::report::{Bound, Section, number};
 
-/// A published cell as printed, and read otherwise.
+/// A published cell as printed, and with other readings of the text.
 pub(super) struct Row {
     pub(super) name: String,
     cell: Cell,
@@ -17,7 +18,7 @@ pub(super) struct Row {
     pub(super) others: [Case; 2],
 }
 
-/// Tables 6, 7, 10, 11, 14 and 15 as found.
+/// Tables 6, 7, 10, 11, 14 and 15, original variant.
 pub(super) fn all() -> Vec<Row> {
     let is_one = |cell: &Cell| is_wanted(cell) && cell.variant == Variant::Original;
     Cell::all().into_iter().filter(is_one).map(row).collect()
@@ -47,7 +48,7 @@ fn row(cell: Cell) -> Row {
     Row { name: format!("read otherwise: {}", name(&cell)), cell, printed, others }
 }
 
-/// AW is C x U in packets as the link carries them, and no more: no queue stands when the window is full.
+/// Sets AW to C x U, in packets as the link carries them. A full window then leaves no queue.
 fn with_exact_window(scenario: Scenario, setup: Setup) -> Scenario {
     let per_rtt = setup.rate().as_bytes_per_sec() * setup.rtt_ms / 1_000;
     let window = u32::try_from(per_rtt / PACKET_BYTES).unwrap_or(u32::MAX).saturating_mul(SEGMENT_BYTES);
@@ -58,7 +59,7 @@ const PACKET_BYTES: u64 = 1_500;
 const SEGMENT_BYTES: u32 = 1_448;
 
 impl Row {
-    /// Points of utilisation that a case is above the published cell, and half of the interval.
+    /// Our utilization in a case minus the published one, in points, and half of the interval.
     fn off(&self, measured: &Measured<'_>, case: &Case) -> [f64; 2] {
         let goodput = measured.sample(case, GOODPUT).estimate();
         let points = |mbps: f64| mbps / self.cell.setup().mbps * 100.0;
@@ -81,7 +82,7 @@ impl Row {
     }
 }
 
-/// Only cells that are off as printed; and those of them that neither reading brings near.
+/// Reports only cells that differ as printed. The bound counts those that differ with every other reading, too.
 pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> (Section, Vec<Bound>) {
     let off: Vec<&Row> = rows.iter().filter(|row| row.is_off(measured, &row.printed)).collect();
     let is_open = |row: &&&Row| row.others.iter().all(|case| row.is_off(measured, case));

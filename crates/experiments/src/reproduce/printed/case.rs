@@ -1,4 +1,4 @@
-//! A case in two forms, and what its runs measured.
+//! A case in two forms, and its results.
 
 use paceline_judge::Sample;
 use paceline_sim::{Scenario, run_watched};
@@ -8,17 +8,17 @@ use crate::kept::Values;
 use crate::reproduce::pool::{Job, Records};
 use crate::reproduce::report::number;
 
-/// A scenario under a name; the same name is the same scenario.
+/// A named scenario. The same name means the same scenario.
 pub(super) struct Case {
     pub(super) name: String,
-    /// What its link carries, Mbit/s: what a run costs grows with it.
+    /// Rate of its link in Mbit/s. The cost of a run grows with it.
     pub(super) mbps: f64,
-    /// Nothing is drawn in it.
+    /// True if the scenario makes no random choices.
     pub(super) is_fixed: bool,
     pub(super) build: Box<dyn Fn(u64) -> Scenario + Send + Sync>,
 }
 
-/// What was measured.
+/// The results.
 pub(super) struct Measured<'a> {
     pub(super) records: &'a Records,
     pub(super) runs: u64,
@@ -29,13 +29,13 @@ impl Measured<'_> {
         self.records.values(&case.name, case.seeds(self.runs), value).into_iter().collect()
     }
 
-    /// Mean and half of the interval.
+    /// Returns the mean and half of the interval.
     pub(super) fn with_interval(&self, case: &Case, value: &str, digits: i32) -> [Value; 2] {
         let estimate = self.sample(case, value).estimate();
         [number(estimate.mean, digits), number(estimate.half_width, digits)]
     }
 
-    /// Both forms of a pair: throughput with what they differ by, queue and timeouts, each with half of its interval.
+    /// Returns both forms of a pair: throughput and its difference, queue and timeouts. Each has half of its interval.
     pub(super) fn pair(&self, printed: &Case, improved: &Case) -> Vec<Value> {
         let mut row = Vec::new();
         row.extend(self.with_interval(printed, GOODPUT, 2));
@@ -50,7 +50,7 @@ impl Measured<'_> {
     }
 }
 
-/// Of [`Measured::pair`].
+/// The columns of [`Measured::pair`].
 pub(super) const PAIR_COLUMNS: [&str; 14] = [
     "Mbit/s as printed", "±", "ours", "±", "ours more by", "±", "queue, p95 ms, as printed", "±", "ours",
     "±", "RTO a run as printed", "±", "ours", "±",

@@ -1,4 +1,4 @@
-//! Why cells are off: of our changes to QARR and BARR one at a time, and of the path's.
+//! Causes of differing cells: applies our changes to QARR, BARR and the path one at a time.
 
 use paceline_path::LossScope;
 use paceline_sim::reproduce::or::{Cell, Variant};
@@ -8,15 +8,15 @@ use super::tables::{case, name, with_server};
 use super::{Case, GOODPUT, Measured, TIMEOUTS};
 use crate::reproduce::report::{Section, number};
 
-/// A published cell in many forms.
+/// A published cell in several forms.
 pub(super) struct Row {
     pub(super) name: String,
     cell: Cell,
     pub(super) cases: Vec<Case>,
 }
 
-/// A table, a congestion control, a value of its axis, and what was changed: where the printed forms or ours are off the most, and where
-/// they are not.
+/// A table, a congestion control, a value of its axis, and the variant. These are the cells where the printed forms or
+/// ours differ most, and some where they do not.
 const CELLS: [(u8, &str, f64, Variant); 7] = [
     (6, "CUBIC", 0.1, Variant::Original),
     (7, "Vegas", 200.0, Variant::Original),
@@ -50,12 +50,12 @@ fn row(cell: Cell) -> Row {
     let as_named = |form: &ReductionName| case(&cell, form.as_str(), Some(*form), |scenario| scenario);
     let mut cases: Vec<Case> = forms.iter().map(as_named).collect();
     if cell.variant == Variant::Original {
-        // Section V: how much of it is the stall of the application.
+        // Shows the effect of the application's stall (Section V).
         cases.push(case(&cell, "as printed, factor 3", Some(forms[0]), |scenario| {
             with_server(scenario, |server| server.send_buffer = SendBufferName::Refined)
         }));
     } else {
-        // Section VIII: how much of it is the timeouts.
+        // Shows the effect of the timeouts (Section VIII).
         cases.push(case(&cell, "ours, repairs not lost", None, |mut scenario| {
             scenario.path.iter_mut().for_each(|link| link.down.loss_on = LossScope::Originals);
             scenario

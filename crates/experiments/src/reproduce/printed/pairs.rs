@@ -1,4 +1,4 @@
-//! DRWA, RTT modulation and TCP-NCL's answer to congestion in both forms.
+//! DRWA, RTT modulation and TCP-NCL's response to congestion, in both forms.
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{FlowMode, RttModulationMode};
@@ -56,7 +56,7 @@ fn drwa(path: &str, on: impl Fn(Window) -> Experiment + Copy + Send + Sync + 'st
     Pair { name, printed, improved }
 }
 
-/// The thesis's path, its gateway as published but for what is compared, and a server whose timeout has no minimum.
+/// The thesis's path and gateway, except for the compared form of RTT modulation. The server's `rto_min` is only 20 ms.
 fn modulation(losses: &str, loss: Loss) -> Pair {
     let name = format!("RTT modulation, {losses}");
     let is_fixed = matches!(loss, Loss::Scripted(_));
@@ -89,7 +89,7 @@ fn modulation(losses: &str, loss: Loss) -> Pair {
     Pair { name, printed, improved }
 }
 
-/// Split mode: half of cwnd and Reno's growth beside CUBIC's answer.
+/// TCP-NCL in split mode: half of cwnd and Reno's growth, compared with CUBIC's response.
 fn ncl(mbps: f64, rtt_ms: u64, percent: f64) -> Pair {
     let name = format!("TCP-NCL in split mode, {mbps} Mbit/s, {rtt_ms} ms, loss {percent} %");
     let form = |congestion_control: Option<CongestionName>, label: &str| {
@@ -116,7 +116,7 @@ fn ncl(mbps: f64, rtt_ms: u64, percent: f64) -> Pair {
     Pair { name, printed, improved }
 }
 
-/// A gateway 10 ms from the server before a radio link.
+/// A path with a gateway 10 ms from the server, before a radio link.
 struct Path {
     mbps: f64,
     rtt_ms: u64,
@@ -125,7 +125,7 @@ struct Path {
 }
 
 const WIRED_RTT_MS: u64 = 10;
-/// Our choice: the window is in nobody's way.
+/// Our choice: the window never limits.
 const WINDOW_BDPS: f64 = 3.0;
 const DURATION: Duration = Duration::from_secs(120);
 
@@ -159,7 +159,7 @@ fn independent(percent: f64) -> Loss {
     Loss::Independent(Probability::from_fraction(percent / 100.0))
 }
 
-/// As in scenarios/accelerator/rtt-modulation.toml: the repair leaves some 67 packets later.
+/// Losses as in scenarios/accelerator/rtt-modulation.toml. The repair leaves about 67 packets after the loss.
 fn repairs_lost() -> Loss {
     let pair = |n: u64| {
         let packet = 3_000 + 5_000 * n;

@@ -16,10 +16,10 @@ pub(super) struct Row {
     pub(super) improved: Case,
 }
 
-/// Off by so many points of utilisation is off.
+/// A larger difference, in points of utilization, means that the cell differs.
 pub(super) const OFF_POINTS: f64 = 10.0;
 
-/// Tables 6, 7, 10, 11, 14 and 15 as found, and 14 and 15 with Hack 1.
+/// Tables 6, 7, 10, 11, 14 and 15, original variant, and 14 and 15 with Hack 1.
 pub(super) fn all() -> Vec<Row> {
     Cell::all().into_iter().filter(is_wanted).map(row).collect()
 }
@@ -53,7 +53,7 @@ pub(super) fn as_printed(cell: &Cell) -> ReductionName {
     if cell.loss_recovery == "QARR" { ReductionName::QarrText } else { ReductionName::BarrText }
 }
 
-/// A cell with another rate reduction, and whatever else is changed.
+/// Builds a cell with another rate reduction and a further change.
 pub(super) fn case(
     cell: &Cell,
     form: &str,
@@ -67,7 +67,7 @@ pub(super) fn case(
     })
 }
 
-/// A cell with Hack 1 as printed, and some of our changes to it.
+/// Builds a cell with Hack 1 as printed and some of our changes to it.
 pub(super) fn hack1(cell: &Cell, form: &str, changes: Hack1Changes) -> Case {
     case(cell, form, None, move |scenario| {
         with_server(scenario, |server| (server.hack1_text, server.hack1_changes) = (true, changes))
@@ -102,7 +102,7 @@ impl Row {
     }
 }
 
-/// A section for each algorithm.
+/// Returns a section for each algorithm.
 pub(super) fn report(rows: &[Row], measured: &Measured<'_>) -> Vec<(Section, Vec<Bound>)> {
     type IsOne = fn(&Cell) -> bool;
     let of: [(&'static str, &str, IsOne); 3] = [

@@ -1,4 +1,4 @@
-//! Fig. 9: a download beside an upload that fills the uplink's buffer, 1,920 points.
+//! Fig. 9: a download beside an upload that fills the uplink's buffer, at 1,920 points.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::plot::{self, Across, Panel};
 use crate::reproduce::report::{Bound, Section, number};
 
-/// All delays of a scheme, an uplink and a downlink; and long downloads of RRE.
+/// A job for each scheme, uplink and downlink, which covers all delays. Also long downloads of RRE.
 pub(super) fn jobs(_runs: u64) -> Vec<Job<'static>> {
     let mut jobs = Vec::new();
     for (up_mbps, down_mbps) in links() {
@@ -76,7 +76,7 @@ fn long_name(up_mbps: f64, down_mbps: f64) -> String {
     format!("Fig. 9 long download up {up_mbps} down {down_mbps}")
 }
 
-/// One value of all points of a scheme, in the same order for every scheme.
+/// Returns one value of all points of a scheme, in the same order for every scheme.
 fn points(records: &Records, scheme: CongestionName, value: &str) -> Vec<f64> {
     let of = |(up, down): (f64, f64)| {
         delays_s().map(move |delay| records.only(&name(scheme, up, down), &format!("{value} {delay}")))
@@ -88,7 +88,7 @@ fn ratios(of: &[f64], to: &[f64]) -> Vec<f64> {
     of.iter().zip(to).map(|(of, to)| of / to).collect()
 }
 
-/// Our choice: a sender is starved where it gets less than half of what Reno gets, which is as much slowed down by late ACKs.
+/// Our choice: a sender starves with less than half of Reno's goodput. Late ACKs slow Reno down as much.
 const STARVED: f64 = 0.5;
 
 pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown> {

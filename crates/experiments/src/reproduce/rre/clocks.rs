@@ -1,4 +1,4 @@
-//! Beyond the figures: ticks of the peer's timestamps, and clocks that drift apart.
+//! Not in the paper's figures: ticks of the peer's timestamps, and clocks that drift apart.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::reproduce::report::{Bound, Section, number};
 const TICKS_US: [u64; 4] = [1, 1_000, 4_000, 10_000];
 const DRIFTS_PPM: [i32; 3] = [-100, 0, 100];
 const DOWN_MBPS: [f64; 2] = [2.0, 8.0];
-/// Our choice: 100 ppm are 30 ms then.
+/// Our choice: a drift of 100 ppm adds up to 30 ms in this time.
 const DURATION_S: f64 = 300.0;
 
 fn cases() -> impl Iterator<Item = (f64, u64, i32)> {
@@ -47,7 +47,7 @@ pub(super) fn show(records: &Records, _runs: u64, _folder: &Path) -> Result<Show
     let of =
         |(down, tick, drift): (f64, u64, i32), value: &str| records.only(&name(down, tick, drift), value);
     let least = cases().map(|case| of(case, "used")).fold(f64::NAN, f64::min) * 100.0;
-    // T, and what a packet waits on average when the queue swings about it.
+    // T is also the mean wait of a packet while the queue swings around T.
     let t_s = |down: f64| (RTT_MS / 1e3).max(30.0 * 1_448.0 * 8.0 / (down * 1e6));
     let queue = cases().map(|case| of(case, "wait_s") / t_s(case.0)).fold(f64::NAN, f64::max);
     let row = |case: (f64, u64, i32)| {

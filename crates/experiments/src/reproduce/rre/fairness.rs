@@ -1,4 +1,4 @@
-//! Fig. 12: two downloads of 10 MB, the second one later.
+//! Fig. 12: two downloads of 10 MB. The second begins later.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const PAIRS: [Pair; 6] = {
     [[Rre, Rre], [Vegas, Vegas], [Cubic, Cubic], [Reno, Reno], [Rre, Cubic], [Cubic, Rre]]
 };
 
-/// All delays of a pair and a downlink.
+/// A job for each pair and downlink, which covers all delays.
 pub(super) fn jobs(_runs: u64) -> Vec<Job<'static>> {
     let job = |[first, second]: Pair, down: f64| Job {
         name: name([first, second], down),
@@ -55,9 +55,9 @@ fn all(records: &Records, pair: Pair, value: &str) -> Vec<f64> {
     sorted(down_mbps().flat_map(of).collect())
 }
 
-/// Our choice: a flow starves with less than this share of what both get while both are active. Half is fair.
+/// Our choice: a flow starves with less than this share while both are active. Half is fair.
 const STARVES: f64 = 0.25;
-/// Our choice of "reasonably fair": shares of 2 : 1 give 0.9.
+/// Our choice for "reasonably fair": shares of 2 : 1 give 0.9.
 const FAIR: f64 = 0.9;
 
 pub(super) fn show(records: &Records, _runs: u64, folder: &Path) -> Result<Shown> {

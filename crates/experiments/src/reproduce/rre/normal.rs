@@ -1,4 +1,4 @@
-//! Figs. 10 and 11: 10 MB alone, over a good uplink.
+//! Figs. 10 and 11: a download of 10 MB alone, over a good uplink.
 
 use std::path::Path;
 

@@ -14,7 +14,7 @@ const BOTH: [CongestionName; 2] = [CongestionName::Cubic, CongestionName::Rre];
 const FIG16: &str = "\
 by experiment, 21 tests each: with an uplink buffer of 100 or 300 kB it is 2.2 or 2.5, with the upload 30 s ahead 2.7. The text suspects \
 losses beyond the radio: with 0.2 % it is 2.8, with 1 % it is 4.0";
-/// Our choice: the text has 100 to 200 tests of each kind. Ten runs have as many.
+/// Our choice: ten runs have 150 tests of each kind. The paper has 100 to 200.
 const TESTS_A_RUN: u64 = 15;
 
 pub(super) fn jobs(runs: u64) -> Vec<Job<'static>> {
@@ -45,7 +45,7 @@ fn name(phone: &Phone, upload: bool, scheme: CongestionName) -> String {
     format!("Fig. {} {scheme}{}", phone.figure, if upload { " beside an upload" } else { "" })
 }
 
-/// Our choice of a margin: as far as no gain at all.
+/// Our choice of a margin: it extends down to no gain at all.
 fn beside_upload(figure: u8, median: f64) -> Bound {
     let name = format!("Fig. {figure}: goodput beside an upload, RRE over CUBIC, median");
     match figure {

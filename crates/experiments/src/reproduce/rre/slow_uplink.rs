@@ -1,4 +1,4 @@
-//! Figs. 7 and 8: 1 MB over a slow uplink, which carries nothing but ACKs.
+//! Figs. 7 and 8: a download of 1 MB over a slow uplink that carries only ACKs.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::reproduce::report::{Bound, Section, number};
 
 const BOTH: [CongestionName; 2] = [CongestionName::Cubic, CongestionName::Rre];
 
-/// All uplinks of a scheme and a downlink rate.
+/// A job for each scheme and downlink rate, which covers all uplinks.
 pub(super) fn jobs(_runs: u64) -> Vec<Job<'static>> {
     let job = |scheme: CongestionName, down_mbps: f64| Job {
         name: name(scheme, down_mbps),
@@ -47,15 +47,15 @@ fn goodput(up_kbps: f64) -> String {
     format!("goodput {up_kbps}")
 }
 
-/// Our choice of a threshold: the slowest uplink from which on CUBIC uses 95 % of what it uses over the fastest one.
+/// Our choice of a threshold: the slowest uplink from which CUBIC reaches 95 % of its utilization over the fastest one.
 const OF_PLATEAU: f64 = 0.95;
 
-/// A downlink rate with its threshold.
+/// A downlink rate and its threshold.
 struct Row {
     down_mbps: f64,
     threshold_kbps: f64,
     plateau: f64,
-    /// Below it: uplink, then utilisation and goodput of CUBIC and of RRE.
+    /// For each uplink below the threshold: its rate, then utilization and goodput, each of CUBIC and of RRE.
     below: Vec<(f64, [f64; 2], [f64; 2])>,
 }
 

@@ -12,7 +12,7 @@ use crate::plot::{self, Line, Panel};
 use crate::reproduce::report::{Bound, Section, number};
 
 const BOTH: [CongestionName; 2] = [CongestionName::Rre, CongestionName::Cubic];
-/// What the text calls quick.
+/// The time that the paper calls quick.
 const SETTLED_S: f64 = 2.0;
 pub(super) fn jobs(_runs: u64) -> Vec<Job<'static>> {
     let job = |scheme: CongestionName| Job {
@@ -41,13 +41,14 @@ fn name(scheme: CongestionName) -> String {
     format!("Fig. 13 {scheme}")
 }
 
-/// What of steps holds at a time.
+/// Returns the value that holds at a time.
 fn at(steps: &[(f64, f64)], time_s: f64) -> f64 {
     steps.iter().rev().find(|(from, _)| *from <= time_s).map_or(f64::NAN, |(_, value)| *value)
 }
 
-/// How long after a step at `from_s` the receive rate is within 10 % of the link's, and the queue below 2 T, until `to_s`; over a round
-/// trip each, which is the least in which anything can be seen: a mean over a second hides whatever comes and goes in it.
+/// Returns the time from a step at `from_s` until the receive rate stays within 10 % of the link's and the queue below
+/// 2 T. Values up to `to_s` count. Both are means over a round trip, the shortest time that shows anything. A mean over
+/// a second would hide shorter changes.
 fn settled_s(setup: &Setup, bins: &[Bin], from_s: f64, to_s: f64) -> f64 {
     let (mbps, t_s) = (at(&setup.down_mbps, from_s), t_s(setup, from_s));
     let good = |bins: &[Bin]| {
@@ -58,17 +59,17 @@ fn settled_s(setup: &Setup, bins: &[Bin], from_s: f64, to_s: f64) -> f64 {
     };
     let bins_of_rtt = ((at(&setup.rtt_ms, from_s) / 1e3 / BIN.as_secs_f64()).ceil() as usize).max(1);
     let bad = between(bins, from_s, to_s).windows(bins_of_rtt).rposition(|window| !good(window));
-    // Whether it is settled is known when the first round trip from which on all are good is over.
+    // Settling shows only at the end of the first round trip from which all are good.
     (bad.map_or(0, |bad| bad + 1) + bins_of_rtt) as f64 * BIN.as_secs_f64()
 }
 
-/// The longest wait from two seconds after a step on, over T.
+/// The longest wait later than two seconds after a step, divided by T.
 fn peak(setup: &Setup, bins: &[Bin], from_s: f64, to_s: f64) -> f64 {
     let waits = between(bins, from_s + SETTLED_S, to_s).iter().map(|bin| bin.wait.as_secs_f64());
     waits.fold(0.0, f64::max) / t_s(setup, from_s)
 }
 
-/// T of the link as it is (Section II-E).
+/// T of the link at this time (Section II-E).
 fn t_s(setup: &Setup, time_s: f64) -> f64 {
     let thirty_packets_s = 30.0 * 1_448.0 * 8.0 / (at(&setup.down_mbps, time_s) * 1e6);
     (at(&setup.rtt_ms, time_s) / 1e3).max(thirty_packets_s)
@@ -139,7 +140,7 @@ mod tests {
             bin.bytes = (share * 3e6 * PAYLOAD_SHARE / 8.0 * BIN.as_secs_f64()) as u64;
             bin
         };
-        // Half a second at half of the rate, which a mean over a second would not show from 0.1 s on.
+        // Half of the rate for half a second. A mean over a second would not show this from 0.1 s on.
         let bins: Vec<Bin> = (0..80).map(|n| bin(if n < 45 { 0.5 } else { 1.0 })).collect();
         let settled = settled_s(&setup, &bins, 4.0, 8.0);
         assert!((settled - 0.7).abs() < 1e-9, "{settled}");

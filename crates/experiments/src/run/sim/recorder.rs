@@ -1,4 +1,4 @@
-//! Time series of a simulated run.
+//! Records the time series of a simulated run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,12 +19,12 @@ use crate::run::series::{GatewayRow, SenderRow};
 use crate::run::traces::{LinkTrace, Traces, TransferTrace};
 use crate::scenario::{Direction, Scenario};
 
-/// Records at the links of one run.
+/// Recorders at the links of one run.
 #[derive(Debug)]
 pub(super) struct Recorder {
     links: Vec<Shared<LinkTrace>>,
     transfers: Shared<Vec<TransferTrace>>,
-    /// Whether data of each transfer flows down.
+    /// For each transfer: true if its data flows down.
     down: Rc<[bool]>,
     path_delay: Shared<Series>,
     has_gateway: bool,
@@ -53,7 +53,7 @@ impl Recorder {
         }
     }
 
-    /// For the links of those names.
+    /// Returns the taps, with the names of their links.
     pub(super) fn taps(&self) -> Vec<(&'static str, Box<dyn Tap>)> {
         let mut taps: Vec<(&'static str, Box<dyn Tap>)> = Vec::new();
         for (name, trace) in LINKS.iter().zip(&self.links) {
@@ -85,7 +85,7 @@ impl Recorder {
     }
 }
 
-/// Flow and number within the flow of every transfer of the scenario, in order.
+/// Returns the flow and the index within the flow for every transfer of the scenario, in order.
 fn numbered(scenario: &Scenario) -> impl Iterator<Item = (usize, u32)> + '_ {
     let flows = scenario.flows.iter().enumerate();
     flows.flat_map(|(number, flow)| (0..flow.count).map(move |index| (number, index)))
@@ -99,7 +99,7 @@ fn shared<T>(value: T) -> Shared<T> {
 struct LinkTap {
     trace: Shared<LinkTrace>,
     flows: Option<FlowTap>,
-    /// Without a gateway, the queue of the radio link is the path's.
+    /// Without a gateway, the radio link's queue is the path's delay.
     path_delay: Option<Shared<Series>>,
 }
 
@@ -119,7 +119,7 @@ impl Tap for LinkTap {
     }
 }
 
-/// Records what each transfer got.
+/// Records the payload that each transfer got.
 struct FlowTap {
     transfers: Shared<Vec<TransferTrace>>,
     down: Rc<[bool]>,
@@ -147,7 +147,7 @@ fn micros(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
-/// Looks on every 100 ms: rows of senders, progress, Ctrl-C.
+/// Every 100 ms: records the senders' rows, reports progress, and watches for Ctrl-C.
 pub(super) struct Steps<'a> {
     pub(super) rows: Vec<SenderRow>,
     pub(super) gateway: Vec<GatewayRow>,

@@ -1,4 +1,4 @@
-//! A scenario file's cell as the simulator's scenario.
+//! Translates a cell of a scenario file into the simulator's scenario.
 
 use std::path::Path as FilePath;
 
@@ -16,7 +16,7 @@ use crate::run::links::link_seeds;
 use crate::scenario::{Direction, Flow, IpVersion, Path, Protocol, Scenario, Tcp};
 
 /// # Errors
-/// The key that the simulator cannot follow, and why.
+/// Names the key that the simulator does not support, and says why.
 pub(super) fn setup(scenario: &Scenario, seed: u64, folder: &FilePath) -> Result<SimScenario, String> {
     if scenario.gateway.profile != Profile::Off && !scenario.gateway.events.is_empty() {
         return Err("gateway.events: the simulator has no process to kill or stop; use --on lab".into());
@@ -50,8 +50,8 @@ fn links(scenario: &Scenario, folder: &FilePath) -> Result<Vec<PathLink>, String
     links.into_iter().map(link).collect()
 }
 
-/// Processes of a host do not start at the same instant. Our choice: each flow after the first up to a millisecond later, by seed, so
-/// that flows that share a queue do not meet there in the same way in every run.
+/// Our choice: each flow after the first starts up to a millisecond late, by seed. A host's processes do not start at
+/// the same instant. Flows that share a queue then do not meet in the same way in every run.
 fn flows(scenario: &Scenario, seed: u64) -> Result<Vec<SimFlow>, String> {
     let mut flows = Vec::with_capacity(scenario.flows.len());
     for (number, flow) in scenario.flows.iter().enumerate() {
@@ -91,7 +91,7 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<SimFlow, String> {
     })
 }
 
-/// The scenario's rate is that of payload.
+/// Converts the scenario's rate of payload into the rate of IP bytes.
 fn datagram_rate(payload: Rate, ip: IpVersion) -> Rate {
     payload.mul_ratio(u64::from(DATAGRAM_BYTES + datagram_headers(ip)), u64::from(DATAGRAM_BYTES))
 }
@@ -114,7 +114,7 @@ fn tcp(flow: &Flow, scenario: &Scenario) -> Result<TcpFlow, String> {
     if flow.ip == IpVersion::V6 {
         [server.mss, client.mss] = [MSS_IPV6; 2];
     }
-    // As in the lab: only the client's application can be slow.
+    // As in the lab, only the client's application can be slow.
     Ok(TcpFlow { server, client, load, reader: if down { reader(scenario)? } else { Reader::Eager } })
 }
 
@@ -148,7 +148,8 @@ fn server(scenario: &Scenario) -> Result<Config, String> {
     }
     set(&mut config, &server.tcp);
     if !server.tail_loss_probe {
-        // Probes belong to RACK-TLP. Our choice: FACK, which Linux had before, and which also finds lost retransmissions.
+        // Probes belong to RACK-TLP. Our choice: FACK, which Linux had before, and which also detects lost
+        // retransmissions.
         config.detection = server.tcp.loss_detection.unwrap_or(DetectionName::Fack);
         if config.detection == DetectionName::RackTlp {
             return Err("server.tail-loss-probe: the simulator's rack-tlp always probes; choose another \
@@ -177,7 +178,7 @@ fn client(scenario: &Scenario) -> Result<Config, String> {
     Ok(config)
 }
 
-/// Half of a kernel's receive buffer is window (Linux tcp_adv_win_scale = 1).
+/// Half of a kernel's receive buffer becomes window (Linux tcp_adv_win_scale = 1).
 fn autotuned(buffer_max_bytes: u64) -> ReceiveBuffer {
     let max = u32::try_from(buffer_max_bytes / 2).unwrap_or(u32::MAX);
     ReceiveBuffer::Auto { initial: INITIAL_BYTES, max: max.max(INITIAL_BYTES) }
@@ -214,10 +215,10 @@ fn congestion(key: &str, name: &str) -> Result<CongestionName, String> {
 
 /// Half of the lab's 131,072 bytes (Linux, second value of `tcp_rmem`).
 const INITIAL_BYTES: u32 = 65_536;
-/// As in the lab.
+/// The same value as in the lab.
 const SERVER_RECEIVE_BUFFER_BYTES: u64 = 6_291_456;
 const LATE_MAX: Duration = Duration::from_millis(1);
-/// As in the lab: UDP payload.
+/// UDP payload, the same as in the lab.
 const DATAGRAM_BYTES: u32 = 1_452;
-/// 1,500 bytes less the headers of IPv6 and TCP.
+/// 1,500 bytes minus the headers of IPv6 and TCP.
 const MSS_IPV6: u16 = 1_440;

@@ -79,7 +79,7 @@ fn what_cannot_be_simulated_names_the_key() {
     }
 }
 
-/// But for those with traces that are not part of the repository, and for what happens to a process.
+/// Excludes scenarios whose traces are not in the repository, and variants with events of the gateway's process.
 #[test]
 fn the_scenarios_of_the_repository_can_be_simulated() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");

@@ -26,7 +26,8 @@ fn report(now: Instant, lost: u64, outstanding: u64, rtt: Duration) -> LossSampl
     }
 }
 
-/// A packet each millisecond for so many seconds; of them every twentieth is lost while `loses` says so of what is outstanding.
+/// Reports a packet each millisecond. Every twentieth is lost while `loses` is true of the outstanding bytes. Returns
+/// true if a buffer was found.
 fn run(test: &mut LossTest, from_s: u64, to_s: u64, loses: impl Fn(u64) -> bool) -> bool {
     let mut is_buffer = false;
     for ms in from_s * 1_000..to_s * 1_000 {
@@ -39,7 +40,8 @@ fn run(test: &mut LossTest, from_s: u64, to_s: u64, loses: impl Fn(u64) -> bool)
     is_buffer
 }
 
-/// BBR doubles its rate once in 300 ms; the link has 50 ms. A twentieth is lost by chance: there is a test, and it lets the rate grow.
+/// BBR doubles its rate once in 300 ms; the link's round trip is 50 ms. A twentieth is lost by chance. A test begins,
+/// and it lets the rate grow.
 #[test]
 fn a_test_lets_a_sender_of_long_rounds_grow() {
     let mut test = LossTest::default();
@@ -61,7 +63,8 @@ fn a_test_lets_a_sender_of_long_rounds_grow() {
     assert!(tested > 0);
 }
 
-/// The first round begins when what it reports left, not with the clock: else its rate is next to nothing, and a flow paced by it stands still.
+/// The first round begins with the departure of the reported packet, not with the clock. Otherwise its rate is near
+/// zero, and a flow paced by it stands still.
 #[test]
 fn the_first_round_has_the_rate_of_what_arrives() {
     let mut test = LossTest::default();
@@ -76,7 +79,8 @@ fn a_radio_link_that_loses_whatever_is_outstanding_is_no_buffer() {
     assert!(!run(&mut LossTest::default(), 1, 120, |_| true));
 }
 
-/// Nine packets are lost in a row every 600 ms, 1.5 % or 9 % of what is seen until then: no test of some round trips ends before the next burst.
+/// Nine packets in a row are lost every 600 ms, 1.5 % or 9 % of the packets seen by then. A second test of 16 round
+/// trips does not end before the next burst.
 #[test]
 fn a_radio_link_that_loses_in_bursts_is_no_buffer() {
     for from_ms in (0..600).step_by(50) {
@@ -98,7 +102,7 @@ fn a_buffer_that_overflows_again_is_one_after_two_tests() {
     assert!(run(&mut test, 2, 10, |outstanding| outstanding > PATH));
 }
 
-/// A link that varies overflows a short buffer whatever is outstanding: a sixth is more than a radio loses.
+/// A varying link overflows a short buffer whatever is outstanding. A radio loses less than a sixth.
 #[test]
 fn what_loses_much_in_the_test_too_is_a_buffer() {
     let mut test = LossTest::default();
@@ -113,7 +117,8 @@ fn what_loses_much_in_the_test_too_is_a_buffer() {
     assert!(is_buffer);
 }
 
-/// Taken for the radio's at one in twenty, whatever was outstanding, it loses one in six a second later, unless less is outstanding.
+/// First one packet in twenty is lost, whatever is outstanding: the radio. Then one in six is lost unless less is
+/// outstanding.
 #[test]
 fn what_was_taken_for_the_radios_is_tested_anew_when_much_more_is_lost() {
     let mut test = LossTest::default();
@@ -142,7 +147,7 @@ fn a_buffer_that_held_all_for_five_seconds_is_forgotten() {
     assert!(standstill(&mut again, 7), "in four it is not");
 }
 
-/// A link that fades to a quarter has a queue; one whose sender gives up has none.
+/// A link that fades to a quarter has a queue. A link whose sender reduces its rate has none.
 #[test]
 fn a_link_that_fades_while_flows_pass_keeps_them_passing() {
     let is_buffer_after = |rtt: Duration| {

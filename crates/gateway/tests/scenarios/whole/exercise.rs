@@ -9,14 +9,14 @@ use paceline_wire::{Instant, Node, Packet, PortId};
 use super::world::{Choices, Middle, World};
 use crate::twins::Twins;
 
-/// `data`: the gateway's configuration, then hosts and what happens, a few bytes each.
+/// Runs a transparent gateway. `data` has its configuration, then hosts and events, a few bytes each.
 pub fn transparent(data: &[u8]) {
     let mut choices = Choices(data);
     let config = config(&mut choices, FlowMode::Transparent);
     World::new(choices.0, Alone::new(config)).run();
 }
 
-/// As [`transparent`], split, or as the gateway decides.
+/// Like [`transparent`], but split or as the gateway decides.
 pub fn split(data: &[u8]) {
     let mut choices = Choices(data);
     let mut config = config(&mut choices, FlowMode::Split);
@@ -26,7 +26,7 @@ pub fn split(data: &[u8]) {
     World::new(choices.0, Alone::new(config)).run();
 }
 
-/// In either mode, a gateway that goes from process to process, beside one that stays.
+/// Runs a gateway in either mode that moves from process to process, beside one that stays.
 pub fn handover(data: &[u8]) {
     let mut choices = Choices(data);
     let mode = choices.one_of(&[FlowMode::Transparent, FlowMode::Split, FlowMode::Auto]);
@@ -34,7 +34,7 @@ pub fn handover(data: &[u8]) {
     World::new(choices.0, Twins::new(config, u32::MAX)).run();
 }
 
-/// Its parts, and small limits.
+/// Returns a configuration with some of the parts and with small limits.
 pub(crate) fn config(choices: &mut Choices<'_>, mode: FlowMode) -> GatewayConfig {
     let mut config = GatewayConfig { mode, ..GatewayConfig::default() };
     let bits = choices.byte();
@@ -71,8 +71,8 @@ impl Alone {
     }
 }
 
-/// Memory and flows stay within their limits. A split flow may go beyond with what either of its ends waits for, one segment each:
-/// memory gets free only as flows move on (split.rs, `is_over_budget`).
+/// Checks that memory and flows stay within their limits. Each end of a split flow may exceed them by one segment,
+/// because memory becomes free only as flows move on (split.rs, `is_over_budget`).
 pub(crate) fn check(gateway: &Gateway, config: &GatewayConfig) {
     let beyond = gateway.split_flows() as u64 * 2 * 1_460;
     let (kept, most) = (gateway.buffered_bytes(), config.limits.max_buffer_bytes as u64 + beyond);
@@ -85,7 +85,7 @@ impl Middle for Alone {
         self.config.mode != FlowMode::Transparent
     }
 
-    /// A policy that says the same again.
+    /// Sets the same policy again.
     fn turn(&mut self, _: u8) {
         self.gateway.set_policy(&self.config);
     }

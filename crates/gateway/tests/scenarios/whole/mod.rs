@@ -1,4 +1,5 @@
-//! The gateway as a whole, and everything that may happen around it, drawn from bytes: fuzz targets and the replay of their corpora.
+//! The whole gateway and everything that may happen around it, drawn from bytes. Used by fuzz targets and by the replay
+//! of their corpora.
 
 pub mod exercise;
 pub mod packets;
@@ -29,8 +30,8 @@ fn handovers_replayed() {
     replay::replay("handover", 100, exercise::handover);
 }
 
-/// Two segments in the server's name, one before its first and one 2^31 behind that. The gateway believes neither. Who checks took the
-/// largest of all numbers for what the server had sent, and numbers so far apart have no largest.
+/// Two segments in the server's name, one before its first and one 2^31 behind that. The gateway believes neither.
+/// The checker once took the largest number for what the server had sent. Numbers so far apart have no largest.
 #[test]
 fn an_ack_after_numbers_far_apart_is_judged() {
     exercise::split(include_bytes!("../../../../../fuzz/corpus/split/forged-far-apart"));

@@ -1,5 +1,5 @@
-//! A gateway and packets of a few flows, whose ends do what no end does. Shared by the fuzz target `gateway` and by the replay of its
-//! corpus.
+//! A gateway and packets of a few flows, whose ends do what no end does. Shared by the fuzz target `gateway` and by the
+//! replay of its corpus.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,8 +15,8 @@ use paceline_wire::{
 use super::exercise::{check, config};
 use super::world::Choices;
 
-/// `data`: the gateway's configuration, then packets and time. What leaves is what somebody sent: the bytes at their numbers, the
-/// acknowledgements, and whatever is not TCP to the bit.
+/// Runs a gateway. `data` has its configuration, then packets and time. Everything that leaves was sent by somebody:
+/// the bytes at their numbers, the acknowledgements, and, to the bit, whatever is not TCP.
 pub fn gateway(data: &[u8]) {
     let mut choices = Choices(data);
     let config = config(&mut choices, FlowMode::Transparent);
@@ -35,13 +35,13 @@ struct Said {
     acks: HashSet<u32>,
     /// Numbers whose bytes were sent.
     sent: Vec<Range<u32>>,
-    /// Of bent packets: what was sent for a number.
+    /// Bytes of bent packets, by their number.
     bent: HashMap<u32, u8>,
     next: u32,
 }
 
 impl Said {
-    /// How many numbers from `position` on were sent.
+    /// Returns how many numbers from `position` on were sent.
     fn sent_from(&self, position: u32) -> u32 {
         let left = |range: &Range<u32>| {
             range.end.wrapping_sub(range.start).checked_sub(position.wrapping_sub(range.start))
@@ -59,7 +59,7 @@ struct Watch {
     config: GatewayConfig,
     now: Instant,
     said: HashMap<FlowKey, Said>,
-    /// What passed that is not TCP, or cannot be understood.
+    /// Packets that are not TCP or cannot be understood.
     opaque: HashSet<Vec<u8>>,
     pool: BufferPool,
 }
@@ -101,7 +101,7 @@ impl Watch {
         self.leave();
     }
 
-    /// A handshake that both ends mean.
+    /// Makes a handshake that both ends mean.
     fn open(&mut self, what: u8) {
         let options = TcpOptionsRepr {
             mss: Some(1_460),
@@ -131,7 +131,7 @@ impl Watch {
         }
     }
 
-    /// One segment with numbers near those that its end has come to, or anywhere.
+    /// Sends one segment with numbers near those that its end has reached, or anywhere.
     fn segment(&mut self, what: u8, choices: &mut Choices<'_>) {
         let from_client = what & 16 == 16;
         let key = key(what, from_client);
@@ -166,7 +166,7 @@ impl Watch {
         self.said.get(key).map_or(1, |said| said.next)
     }
 
-    /// A segment with some bytes changed, so that it may be anything.
+    /// Sends a segment with some bytes changed, so that it may be anything.
     fn bent(&mut self, what: u8, choices: &mut Choices<'_>) {
         let from_client = what & 16 == 16;
         let repr = TcpRepr {
@@ -188,7 +188,8 @@ impl Watch {
         self.gateway.handle_packet(self.now, if from_client { RADIO } else { WAN }, packet);
     }
 
-    /// Bytes of a flow follow from their numbers, as of an honest end: where they differ is for `attacks` to judge.
+    /// Sends a packet whose bytes follow from their numbers, as with an honest end. `attacks` judges the cases in
+    /// which they differ.
     fn send(&mut self, key: FlowKey, from_client: bool, repr: &TcpRepr, len: usize, what: u8) {
         let first = repr.seq.0.wrapping_add(u32::from(repr.flags.contains(Flags::SYN)));
         let bytes: Vec<u8> = (0..len as u32).map(|n| byte_of(first.wrapping_add(n))).collect();
@@ -237,7 +238,7 @@ impl Watch {
         };
         let said = self.said.get(&key).unwrap_or_else(|| panic!("a flow that nobody has: {key:?}"));
         if tcp.flags().contains(Flags::ACK) {
-            // Or a step towards one (flow/ack_steps.rs).
+            // It may also be a step towards one (flow/ack_steps.rs).
             let is_said = |ack: &u32| *ack == tcp.ack().0 || port == WAN && Seq(*ack).distance(tcp.ack()) > 0;
             assert!(said.acks.iter().any(is_said), "an acknowledgement that nobody sent: {:?}", tcp.ack());
         }

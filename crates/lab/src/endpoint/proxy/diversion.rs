@@ -1,4 +1,4 @@
-//! Routing that makes packets of others our own, for as long as the value lives.
+//! Routing that brings packets for other hosts to local sockets while the value lives.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ pub(super) struct Diversion {
 }
 
 impl Diversion {
-    /// All TCP that comes in by `interfaces` is for sockets of this namespace.
+    /// Brings all TCP that arrives at `interfaces` to sockets of this namespace.
     pub(super) fn begin(interfaces: &[String]) -> Result<Diversion, SystemError> {
         let mut diversion =
             Diversion { netlink: Netlink::open()?, interfaces: interfaces.to_vec(), routes: Vec::new() };
@@ -54,7 +54,7 @@ impl Drop for Diversion {
     }
 }
 
-/// Our choice: numbers that nobody else in the lab has.
+/// Our choice: numbers that nothing else in the lab uses.
 const TABLE: u32 = 7_700;
-/// Before the main table.
+/// The rules come before the main table.
 const PRIORITY: u32 = 7_700;

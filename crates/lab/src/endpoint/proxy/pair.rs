@@ -1,4 +1,4 @@
-//! A client's connection and the one that goes on to the server.
+//! A client's connection and its continuation to the server.
 
 use std::io;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::super::connection::Ready;
 use super::super::tcp_info::TcpSample;
 use super::way::Way;
 
-/// Both connections, and what is between them.
+/// Both connections, and the pipes between them.
 #[derive(Debug)]
 pub(super) struct Pair {
     /// Client and server.
     ends: [End; 2],
-    /// To the server and to the client.
+    /// The way to the server, and the way to the client.
     ways: [Way; 2],
 }
 
@@ -24,11 +24,11 @@ pub(super) struct Pair {
 pub(super) struct End {
     pub(super) socket: Socket,
     pub(super) ready: Ready,
-    /// Until then nothing may be done with it.
+    /// Before this is true, the connection must not be used.
     pub(super) is_connected: bool,
 }
 
-/// What a turn of work came to.
+/// Result of a turn of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Again,
@@ -55,14 +55,14 @@ impl Pair {
         [&self.ends[0].socket, &self.ends[1].socket]
     }
 
-    /// What the poller says of one end.
+    /// Notes the poller's report about one end.
     pub(super) fn notice(&mut self, side: usize, news: Ready) {
         let ready = &mut self.ends[side].ready;
         ready.readable |= news.readable;
         ready.writable |= news.writable;
     }
 
-    /// Moves what can be moved, within bounds.
+    /// Moves as many bytes as possible, within bounds.
     pub(super) fn work(&mut self) -> io::Result<Turn> {
         for end in &mut self.ends {
             if !end.is_connected && end.ready.writable {
@@ -85,19 +85,19 @@ impl Pair {
         })
     }
 
-    /// Closing then resets both connections.
+    /// Sets both sockets so that closing them sends a reset.
     pub(super) fn reset(&self) {
         self.sockets().into_iter().for_each(reset);
     }
 
-    /// Towards the client.
+    /// Returns the number of segments retransmitted to the client.
     pub(super) fn retransmitted_segments(&self) -> u64 {
         let sample = TcpSample::take(&self.ends[0].socket, clock::now());
         sample.map_or(0, |sample| sample.retransmitted_segments.into())
     }
 }
 
-/// Lets the connection end with a reset when it is closed.
+/// Sets the socket so that closing it sends a reset.
 pub(super) fn reset(socket: &Socket) {
     let _ = socket.set_linger(Some(Duration::ZERO));
 }

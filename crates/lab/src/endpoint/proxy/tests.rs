@@ -13,7 +13,8 @@ use crate::{GatewayKind, Lab, LabConfig};
 
 const PORT: u16 = 7_000;
 
-/// A lab with the proxy between its hosts, while `check` runs; what the proxy counted. `None` where the test may not run.
+/// Runs `check` in a lab with the proxy between its hosts. Returns the proxy's counters. `None` if the test may not
+/// run.
 fn with_proxy(check: impl FnOnce(&Lab) + Send) -> Option<ProxyCounters> {
     if let Err(error) = check_permitted() {
         eprintln!("skipped: {error}");
@@ -57,7 +58,7 @@ fn connect(lab: &Lab, ipv6: bool) -> TcpStream {
     stream
 }
 
-/// Bytes that no two places have in common.
+/// Returns bytes that differ from place to place.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
@@ -72,7 +73,7 @@ fn bytes_and_halves_pass_and_addresses_stay() {
             let (mut server, peer) = listener.accept().unwrap();
             assert_eq!(peer, client.local_addr().unwrap(), "the server sees the client");
             assert_eq!(client.peer_addr().unwrap(), server.local_addr().unwrap());
-            // One half, closed, then the other.
+            // One half is sent and closed, then the other.
             let mut got = Vec::new();
             thread::scope(|scope| {
                 scope.spawn(|| {
@@ -108,11 +109,11 @@ fn a_reset_and_a_refusal_end_the_other_connection() {
         client.read_exact(&mut [0; 6]).unwrap();
         client.write_all(b"unread").unwrap();
         thread::sleep(StdDuration::from_millis(100));
-        // Data that was never read makes this a reset (Linux tcp_close).
+        // Closing with unread data sends a reset (Linux tcp_close).
         drop(server);
         assert_eq!(client.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
         drop(listener);
-        // The proxy has answered before it asks.
+        // The proxy answers the client before it connects to the server.
         let mut client = connect(lab, false);
         assert_eq!(client.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     });

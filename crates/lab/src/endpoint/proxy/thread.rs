@@ -1,4 +1,4 @@
-//! A proxy on a thread of its own, in the gateway's place.
+//! A proxy on its own thread, in the gateway's place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +18,10 @@ pub struct ProxyThread<'scope> {
 }
 
 impl<'scope> ProxyThread<'scope> {
-    /// Starts it in the gateway's namespace and waits until it listens.
+    /// Starts the proxy in the gateway's namespace and waits until it listens.
     ///
     /// # Errors
-    /// As [`Proxy::open`].
+    /// As for [`Proxy::open`].
     pub fn start<'env>(
         scope: &'scope thread::Scope<'scope, 'env>,
         lab: &'env Lab,
@@ -33,7 +33,7 @@ impl<'scope> ProxyThread<'scope> {
         let thread = scope.spawn(move || {
             lab.gateway.enter()?;
             let proxy = Proxy::open(&config)?;
-            // The receiver is gone only when the whole run is being given up.
+            // The receiver is gone only when the whole run is given up.
             let _ = ready.send(());
             drop(ready);
             proxy.run(&stopped).context(|| "run the proxy".to_owned())
@@ -45,10 +45,10 @@ impl<'scope> ProxyThread<'scope> {
         }
     }
 
-    /// Ends it; what it did.
+    /// Ends the proxy. Returns its counters.
     ///
     /// # Errors
-    /// It has ended by itself.
+    /// The proxy ended earlier.
     pub fn finish(self) -> Result<ProxyCounters, SystemError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|_| Err(failed()))

@@ -10,7 +10,7 @@ use nix::unistd::pipe2;
 
 use super::pair::{End, Turn};
 
-/// The pipe, and how far the stream is.
+/// The pipe, and the progress of the stream.
 #[derive(Debug)]
 pub(super) struct Way {
     exit: OwnedFd,
@@ -18,21 +18,22 @@ pub(super) struct Way {
     capacity: usize,
     /// Bytes in the pipe.
     held: usize,
-    /// The sender has closed its half, and nothing more will come.
+    /// The sender has closed its half, and no more bytes will come.
     is_read: bool,
-    /// So has the receiver heard.
+    /// The receiver's half was closed too.
     is_closed: bool,
 }
 
 impl Way {
     pub(super) fn new() -> io::Result<Way> {
         let (exit, entry) = pipe2(OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)?;
-        // A pipe holds so many pieces, and a small segment takes as much room as a page. It works with less, too.
+        // A pipe holds a limited number of pieces, and a small segment takes as much room as a page. A smaller pipe
+        // also works.
         let capacity = fcntl(entry.as_fd(), FcntlArg::F_SETPIPE_SZ(PIPE_BYTES)).unwrap_or(PIPE_BYTES_MIN);
         Ok(Way { exit, entry, capacity: capacity as usize, held: 0, is_read: false, is_closed: false })
     }
 
-    /// Moves bytes until nothing goes any more, or for so many rounds.
+    /// Moves bytes until nothing moves any more, for at most [`ROUNDS`] rounds.
     pub(super) fn work(&mut self, from: &mut End, to: &mut End) -> io::Result<Turn> {
         for _ in 0..ROUNDS {
             let filled = self.fill(from)?;
@@ -59,7 +60,7 @@ impl Way {
             Ok(0) => self.is_read = true,
             Ok(bytes) => self.held += bytes,
             Err(Errno::EAGAIN) => {
-                // Of a pipe that holds something nobody knows which of the two it was.
+                // If the pipe holds bytes, either the socket was empty or the pipe was full.
                 from.ready.readable &= self.held > 0;
                 return Ok(false);
             }
@@ -85,9 +86,10 @@ impl Way {
 }
 
 const FLAGS: SpliceFFlags = SpliceFFlags::SPLICE_F_MOVE.union(SpliceFFlags::SPLICE_F_NONBLOCK);
-/// Our choice: a quarter of what anybody may ask for; what waits in a pipe is delay beside megabytes in the sockets' buffers.
+/// Our choice: a quarter of the largest size for ordinary users. Bytes in a pipe are delay, and the sockets' buffers
+/// already hold megabytes.
 const PIPE_BYTES: i32 = 262_144;
-/// A page: what a pipe has in any case.
+/// A page, which every pipe has.
 const PIPE_BYTES_MIN: i32 = 4_096;
-/// Our choice: some megabytes in a turn, then others.
+/// Our choice: some megabytes in a turn, then other connections follow.
 const ROUNDS: usize = 16;

@@ -1,7 +1,7 @@
-//! What the table holds besides flows: from a packet to its flow, to the chain of its shift.
+//! Content of the table besides flows. It leads from a packet to its flow, and on to the chain that shifts the window.
 //!
-//! A map gives each direction of a flow a number; a second one leads from there to the chain that shifts by so many bits.
-//! (One map from flows to chains would do, but rules cannot take elements out of such maps.)
+//! A map gives each direction of a flow a number. A second map leads from the number to the chain that shifts by that
+//! many bits. (One map from flows to chains would suffice, but rules cannot remove elements from such maps.)
 
 use super::RescaleConfig;
 use crate::nft::batch::Batch;
@@ -12,7 +12,7 @@ use crate::nft::expression::{
 };
 use crate::nft::table::{Data, Key, Set, TYPE_MARK, Table, entry};
 
-/// One direction of flows, and the side to which its windows are shifted.
+/// One direction of flows, and the direction of the shift of its windows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direction {
     chains: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct Direction {
 }
 
 impl Direction {
-    /// What the map of flows holds.
+    /// Returns the value that the map of flows holds.
     pub(super) fn code(self, bits: u8) -> u32 {
         self.code + u32::from(bits)
     }
@@ -34,7 +34,7 @@ impl Direction {
 pub(super) const RIGHT: Direction = Direction { chains: "right", code: 0x100 };
 /// From server to client.
 pub(super) const LEFT: Direction = Direction { chains: "left", code: 0x200 };
-/// What the map holds of both directions of a split flow.
+/// The value of both directions of a split flow in the map.
 pub(super) const RESET: u32 = 0x300;
 const RESET_CHAIN: &str = "reset-0";
 /// RFC 7323, Section 2.3.
@@ -69,15 +69,15 @@ pub(super) fn add(table: &Table, batch: &mut Batch, config: &RescaleConfig) {
     add_family(table, batch, &FLOWS_IPV6, &IPV6);
 }
 
-/// Where one kind of IP has its addresses.
+/// Place of the addresses in an IP header.
 struct Family {
     ethertype: [u8; 2],
     offset: u32,
-    /// Of both.
+    /// Length of both addresses together.
     length: u32,
 }
 
-/// Leads packets of known flows to their chains.
+/// Adds the rules that lead packets of known flows to their chains.
 fn add_family(table: &Table, batch: &mut Batch, flows: &Set, family: &Family) {
     let ports = family.length / 4;
     let is_tcp = || {
@@ -91,14 +91,15 @@ fn add_family(table: &Table, batch: &mut Batch, flows: &Set, family: &Family) {
             load_header_to(Register::new(ports + 1), Header::Transport, 2, 2),
         ]
     };
-    // A SYN begins another flow, which no gateway has changed. (Or it is sent again because its answer was lost at the moment of
-    // the lapse: such a flow stays slow.)
+    // A SYN begins another flow, which no gateway has changed. It may also be a retransmission whose answer was lost
+    // at the moment of the lapse. Such a flow stays slow.
     let is_syn = [load_header(Header::Transport, FLAGS, 1), mask(&[FLAG_SYN], &[0]), equals(&[FLAG_SYN])];
-    // Any value: it is what the kernel asks for.
+    // The kernel requires a value; any will do.
     let forget_it = [load_value_to(CODE, &[0; 4]), forget(flows.name, KEY, CODE), end(Verdict::Accept)];
     table.add_rule(batch, INGRESS, is_tcp().chain(is_syn).chain(key()).chain(forget_it));
-    // The number goes through the packet's mark, which is as before afterwards. What a map returns has no length for nft 1.0.6 (Debian
-    // 12), so that the program aborts at a second look-up by it, whatever it is to list (`netlink_parse_concat_expr`); a mark has one.
+    // The number goes through the packet's mark, which is restored afterwards. For nft 1.0.6 (Debian 12) the result
+    // of a map look-up has no length. At a second look-up by such a result, the program aborts, whatever it has to
+    // list (`netlink_parse_concat_expr`). A mark has a length.
     let chain = [
         look_up(flows.name, KEY, CODE),
         load_meta_to(MARK, Meta::Mark),
@@ -110,7 +111,7 @@ fn add_family(table: &Table, batch: &mut Batch, flows: &Set, family: &Family) {
     table.add_rule(batch, INGRESS, is_tcp().chain(key()).chain(chain));
 }
 
-/// Towards the server: a window may become smaller than one unit, but only zero is zero.
+/// Towards the server. A window smaller than one unit becomes one. Only zero stays zero.
 fn add_right(table: &Table, batch: &mut Batch, bits: u8) {
     let chain = RIGHT.chain(bits);
     table.add_chain(batch, &chain);
@@ -122,7 +123,7 @@ fn add_right(table: &Table, batch: &mut Batch, bits: u8) {
     table.add_rule(batch, &chain, shift_window(Shift::Right(bits)));
 }
 
-/// Towards the client: what its field cannot hold is shown as the largest window.
+/// Towards the client. A window too large for the field becomes the largest window.
 fn add_left(table: &Table, batch: &mut Batch, bits: u8) {
     let chain = LEFT.chain(bits);
     table.add_chain(batch, &chain);
@@ -141,7 +142,7 @@ fn store_window() -> Expression {
     store_u16(WINDOW, CHECKSUM)
 }
 
-/// Keys are concatenations, which the `nft` program prints as such: two addresses and two ports.
+/// Keys are concatenations of two addresses and two ports. The `nft` program prints them in this form.
 pub(super) const FLOWS_IPV4: Set =
     Set { data: Some(Data::Number), dynamic: true, ..Set::new("flows-ipv4", concatenation(16, TYPE_IPV4)) };
 pub(super) const FLOWS_IPV6: Set =
@@ -154,19 +155,19 @@ const fn concatenation(length: u32, address: u32) -> Key {
 }
 
 const INGRESS: &str = "ingress";
-/// Behind the gateway's own rule.
+/// After the gateway's own rule.
 const PRIORITY: u32 = 10;
 const IPV4: Family = Family { ethertype: [0x08, 0x00], offset: 12, length: 8 };
 const IPV6: Family = Family { ethertype: [0x86, 0xdd], offset: 8, length: 32 };
 const KEY: Register = Register::new(0);
-/// Behind the longest key.
+/// The first register behind the longest key.
 const CODE: Register = Register::new(10);
 const MARK: Register = Register::new(11);
 const TYPE_IPV4: u32 = 7;
 const TYPE_IPV6: u32 = 8;
 const TYPE_PORT: u32 = 13;
 const PROTOCOL_TCP: u8 = 6;
-/// Offsets in the header of TCP.
+/// Offsets in the TCP header.
 const FLAGS: u32 = 13;
 const WINDOW: u32 = 14;
 const CHECKSUM: u32 = 16;

@@ -1,4 +1,4 @@
-//! Links that send again what was lost.
+//! Tests of links that retransmit lost packets.
 
 use super::*;
 use crate::link_layer::LinkRetransmission;
@@ -23,7 +23,8 @@ fn what_is_sent_again_is_overtaken_and_goes_before_what_waits() {
     for number in 1..=5 {
         link.send(at_us(0), numbered(number, 1_000));
     }
-    // The first ends at 1 ms, is known to be lost at 3 ms, when the third has been sent, and goes before the fourth.
+    // The first packet ends at 1 ms. Its loss is known at 3 ms, when the third has been sent, so it goes before the
+    // fourth.
     let arrived: Vec<(u32, u64)> = drain(&mut link).into_iter().map(|(number, at, _)| (number, at)).collect();
     assert_eq!(arrived, [(2, 12_000), (3, 13_000), (1, 14_000), (4, 15_000), (5, 16_000)]);
     let counters = link.counters();
@@ -50,7 +51,8 @@ fn after_the_last_attempt_it_is_gone() {
     );
 }
 
-/// With loss p and three repetitions p^4 is left, and (1 - p^4) / (1 - p) attempts are made for each packet.
+/// With loss p and three retransmissions, p^4 of the packets stay lost, and each packet takes (1 - p^4) / (1 - p)
+/// attempts.
 #[test]
 fn loss_and_attempts_are_those_of_independent_trials() {
     let mut link = repeating(3, Loss::Independent(Probability::from_ppm(300_000)));

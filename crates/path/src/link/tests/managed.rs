@@ -1,4 +1,4 @@
-//! Disciplines and the policer within a link.
+//! Tests of disciplines and the policer within a link.
 
 use paceline_wire::Ecn;
 
@@ -10,7 +10,7 @@ fn managed(name: &str, queue: QueueLimit) -> Link {
     link(LinkConfig { rate: byte_per_us(), queue, aqm: Aqm::named(name).unwrap(), ..LinkConfig::default() })
 }
 
-/// Two packets of 1,000 bytes come while one leaves.
+/// Sends two packets of 1,000 bytes in the time in which one leaves.
 fn overload(link: &mut Link, packets: u32, ecn: Ecn) {
     for number in 0..packets {
         let mut packet = numbered(number, 1_000);
@@ -19,7 +19,7 @@ fn overload(link: &mut Link, packets: u32, ecn: Ecn) {
     }
 }
 
-/// The longest wait of the last third of what arrives, in milliseconds.
+/// Returns the longest wait of the last third of the packets, in milliseconds.
 fn worst_wait(arrived: &[(u32, u64, u64)]) -> u64 {
     arrived[arrived.len() * 2 / 3..].iter().map(|(.., waited)| waited / 1_000).max().unwrap()
 }
@@ -34,7 +34,7 @@ fn each_keeps_the_queue_short_of_its_limit() {
         waits.push((name, worst_wait(&drain(&mut link)), link.counters().dropped_by_queue.packets));
         assert!(link.counters().dropped_by_aqm.packets > 10_000, "{:?}", link.counters());
     }
-    // A sender that does not yield keeps CoDel's queue long for a while; the others hold it.
+    // A sender that does not slow down keeps CoDel's queue long for a while. The others keep it short.
     assert!(waits.iter().all(|(_, wait, _)| *wait <= 400), "{waits:?}");
     assert!(waits[2].1 < 60 && waits[3].1 < 300, "{waits:?}");
 }
@@ -60,7 +60,7 @@ fn an_unmanaged_link_and_one_that_never_drops_are_the_same() {
 
 #[test]
 fn the_limit_counts_what_has_been_chosen() {
-    // Nothing is served before 10 ms: the first is chosen and waits.
+    // Nothing is served before 10 ms, so the first packet is chosen and waits.
     let trace = Trace::from_opportunities([10, 20]).unwrap();
     for name in ["codel", "fq-codel", "pie"] {
         let mut link = link(LinkConfig {

@@ -1,4 +1,4 @@
-//! What holds for every link and every sequence of packets.
+//! Properties of every link and every sequence of packets.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::loss::GilbertElliott;
 use crate::policer::Policer;
 use crate::trace::Trace;
 
-/// A gap before the packet in microseconds, and its size.
+/// For each packet: the gap before it in microseconds, and its size.
 type Sending = Vec<(u64, u32)>;
 
 fn sending() -> impl Strategy<Value = Sending> {
@@ -40,7 +40,7 @@ fn outages() -> impl Strategy<Value = Outages> {
     let periodic = prop::option::of((0u64..50, 1u64..50, 1u64..50)).prop_map(|periodic| {
         periodic.map(|(first, gap, length)| PeriodicOutage {
             first: ms(first),
-            // Not a divisor of a trace's period, so that no opportunity is missed for ever.
+            // Not a divisor of a trace's period, so that no opportunity is always missed.
             every: ms(gap + length) + Duration::from_nanos(77_777),
             length: ms(length),
         })
@@ -99,7 +99,7 @@ fn disorderly_configs() -> impl Strategy<Value = LinkConfig> {
     )
 }
 
-/// Sends everything, advancing before each packet if asked to, and checks conservation all along.
+/// Sends everything and checks conservation throughout. On request, advances before each packet.
 fn run(
     config: &LinkConfig,
     sending: &Sending,

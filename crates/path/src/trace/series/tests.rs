@@ -67,7 +67,7 @@ fn gaps_are_held_or_count_as_zero() {
 
 #[test]
 fn expansion_spreads_opportunities_evenly() {
-    // 6 Mbit/s = 750 bytes per ms: one opportunity each 2 ms; 12 Mbit/s: one each ms.
+    // 6 Mbit/s = 750 bytes per ms give one opportunity per 2 ms, and 12 Mbit/s one per ms.
     let sample = |at, rate| Sample { start: Duration::from_millis(at), rate: Rate::from_mbps(rate) };
     let samples = alloc::vec![sample(0, 6.0), sample(6, 12.0), sample(10, 0.0)];
     let trace = Series::new(samples, Duration::from_millis(30)).unwrap().to_trace().unwrap();

@@ -1,4 +1,4 @@
-//! What is read as rmp-serde reads it, and hostile bytes.
+//! The reader agrees with rmp-serde, and resists hostile bytes.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -94,7 +94,7 @@ fn a_part_that_is_written_flat_is_read() {
     assert_eq!(from_slice::<Flat>(&written).unwrap(), flat);
 }
 
-/// A list in a list in a list: without an end to it the stack would have one.
+/// A list in a list in a list, and so on: without a limit it would exhaust the stack.
 #[test]
 fn what_is_kept_for_parts_is_not_as_deep_as_somebody_likes() {
     let mut written = vec![0x81, 0xa1, b'x'];

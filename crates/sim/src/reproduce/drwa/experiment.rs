@@ -17,38 +17,38 @@ use crate::workload::SizeRange;
 /// One run of the text: a phone downloads from a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// Over which network.
+    /// The network of the phone.
     pub network: Network,
     /// The rate of its downlink.
     pub signal: Signal,
     /// Round trip without queues.
     pub rtt_ms: u64,
-    /// What the phone advertises.
+    /// The window that the phone advertises.
     pub window: Window,
-    /// What the server runs.
+    /// The sender.
     pub server: Server,
     /// Losses between the server and the network.
     pub middlebox: Option<Middlebox>,
     /// Web objects beside the download.
     pub objects: Option<Objects>,
-    /// Whether there is a download.
+    /// If true, there is a download.
     pub download: bool,
-    /// How much it is; without an end otherwise.
+    /// Size of the download; `None` for one without end.
     pub bytes: Option<u64>,
-    /// How long flows without an end last.
+    /// Duration of flows without end.
     pub duration: Duration,
-    /// A gateway before the radio lowers the window on behalf of the phone.
+    /// If true, a gateway before the radio lowers the window on behalf of the phone.
     pub gateway: bool,
 }
 
-/// What the phone advertises.
+/// The receive window that the phone advertises.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// How.
+    /// The algorithm.
     pub name: ReceiveWindowName,
-    /// `tcp_rmem_max` for those that have one.
+    /// `tcp_rmem_max`, for algorithms that have it.
     pub rmem_max: u32,
-    /// DRWA's.
+    /// Lambda of DRWA.
     pub lambda_percent: u32,
 }
 
@@ -68,56 +68,56 @@ pub enum Signal {
     Good,
     /// Fig. 16: -95 to -105 dBm.
     Weak,
-    /// So many Mbit/s.
+    /// A constant rate, in Mbit/s.
     Rate(f64),
-    /// Fig. 9: from good to weak within 40 s and back within 40 s.
+    /// Fig. 9: the signal fades from good to weak within 40 s and comes back within 40 s.
     Fading,
-    /// Good, but the round trip is so many times as long after 40 s.
+    /// Good, but after 40 s the round trip is multiplied by this factor.
     LongerAfter40s(u64),
-    /// Recorded or generated.
+    /// A recorded or generated rate.
     Process(RateProcess),
 }
 
-/// Losses, and who stands behind them.
+/// Losses in front of the network, and the middlebox behind them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Middlebox {
     /// Share of packets lost, in bursts.
     pub loss_percent: f64,
-    /// Of so many packets on average.
+    /// Mean length of a burst of losses, in packets.
     pub burst_packets: u32,
-    /// It holds back what is out of order.
+    /// If true, the middlebox holds packets that are out of order.
     pub holds: bool,
 }
 
 /// Figs. 4 and 11.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Objects {
-    /// Of each.
+    /// Size of each object.
     pub bytes: u64,
-    /// How many, one after the other.
+    /// Number of objects, one after the other.
     pub count: u32,
 }
 
-/// Our choice: a weak signal has a fifth of the rate and, with more retransmissions of the radio, half as long a round trip
-/// again.
+/// Our choice: a weak signal has a fifth of the rate. Its round trip is longer by half, because the radio retransmits
+/// more.
 const WEAK_SHARE: f64 = 0.2;
 const WEAK_RTT_PERCENT: u64 = 150;
 /// Linux 2.6.35 (Section 5.1) starts with three segments (RFC 3390).
 const INITIAL_CWND: u32 = 3;
-/// What a phone starts with: the smallest window of Linux that shows no need for more (second value of `tcp_rmem`).
+/// A phone's first window: Linux's smallest one without a need for more (second value of `tcp_rmem`).
 const INITIAL_BYTES: u32 = 65_536;
-/// DRWA has no `tcp_rmem_max`: only memory ends its window. Our choice: 8 MB.
+/// DRWA has no `tcp_rmem_max`. Only memory limits its window. Our choice: 8 MB.
 const BUFFER_BYTES: u32 = 8 << 20;
-/// As much as a window shift of 9 can say: with a larger one its unit exceeds a segment, and a window that shrinks segment by
-/// segment is rounded up to where it was for ever (RFC 7323, Section 2.4).
+/// The largest window with a shift of 9. With too large a shift, the unit exceeds a segment. Then a window that shrinks
+/// segment by segment is always rounded up to its old value (RFC 7323, Section 2.4).
 const LARGE_BUFFER_BYTES: u32 = 65_535 << 9;
-/// Our choice: of the round trip, so much lies between the server and a gateway.
+/// Our choice: this part of the round trip lies between the server and the gateway.
 const GATEWAY_RTT_MS: u64 = 20;
 const FADE: Duration = Duration::from_secs(40);
 const FADE_STEPS: u64 = 80;
 
 impl Window {
-    /// An untouched phone: Algorithm 2.
+    /// The window of an unmodified phone: Algorithm 2.
     pub fn clamped(rmem_max: u32) -> Window {
         Window { name: ReceiveWindowName::DrsClamped, rmem_max, lambda_percent: 300 }
     }
@@ -132,7 +132,7 @@ impl Window {
         Window { lambda_percent: percent, ..Window::drwa() }
     }
 
-    /// No upper end that matters (Fig. 7).
+    /// A window so large that its limit does not matter (Fig. 7).
     pub fn unlimited() -> Window {
         Window::clamped(LARGE_BUFFER_BYTES)
     }
@@ -143,7 +143,7 @@ impl Window {
             receive_buffer: ReceiveBuffer::Auto { initial, max: self.rmem_max },
             receive_window: self.name,
             drwa_lambda_percent: self.lambda_percent,
-            // Linux answers fewer duplicates since 4.18.
+            // Since 4.18 Linux sends fewer duplicate ACKs.
             sack_compression: false,
             ..Config::default()
         }
@@ -151,7 +151,7 @@ impl Window {
 }
 
 impl Server {
-    /// Linux 2.6.35: FACK, rate halving, no probes of the tail.
+    /// Linux 2.6.35: FACK, rate halving, no tail loss probes.
     fn config(self) -> Config {
         Config {
             congestion: match self {
@@ -186,14 +186,14 @@ impl Experiment {
         }
     }
 
-    /// A download with a buffer for any rate over a link that varies. Our choice: LTE's uplink, 100 ms.
+    /// A download over a link that varies. Its buffer is enough for any rate. Our choice: LTE's uplink, 100 ms.
     pub fn over(rate: RateProcess, duration: Duration, window: Window) -> Experiment {
         let window = Window { rmem_max: LARGE_BUFFER_BYTES, ..window };
         let near = Experiment::near(Network::VerizonLte, window);
         Experiment { signal: Signal::Process(rate), rtt_ms: 100, duration, ..near }
     }
 
-    /// Whether a run depends on its seed.
+    /// True if a run depends on its seed.
     pub fn is_random(&self) -> bool {
         self.middlebox.is_some()
     }
@@ -218,7 +218,7 @@ impl Experiment {
         }
     }
 
-    /// As a scenario.
+    /// The experiment as a scenario.
     pub fn scenario(&self, seed: u64) -> Scenario {
         let mut path: Vec<PathLink> = self.middlebox.iter().map(Middlebox::link).collect();
         let good = if matches!(self.signal, Signal::Process(_)) { self.mbps() } else { self.network.mbps() };
@@ -260,8 +260,8 @@ impl Experiment {
         }
     }
 
-    /// Step `n` of the signal that fades: the rate falls by the same factor with every step, for the signal falls by the same
-    /// number of decibels.
+    /// Step `n` of the fading signal. The signal falls by the same number of decibels with every step. So the rate
+    /// falls by the same factor.
     fn faded(&self, n: u64) -> RateStep {
         let towards = n.min(2 * FADE_STEPS - n) as f64 / FADE_STEPS as f64;
         let rate = Rate::from_mbps(self.network.mbps() * WEAK_SHARE.powf(towards));
@@ -280,7 +280,7 @@ impl Experiment {
     }
 }
 
-/// Nothing but the window: DRWA on behalf of the client.
+/// A gateway that only lowers the window: DRWA on behalf of the client.
 fn lowering() -> GatewayConfig {
     let off = GatewayConfig::all_off();
     let virtual_window = VirtualWindowConfig { mode: VirtualWindowMode::Drwa, ..off.virtual_window };
@@ -299,7 +299,7 @@ impl Middlebox {
     }
 }
 
-/// Our choice: the download has long been in its stride by then.
+/// Our choice: by then, the download has long run at its usual rate.
 const OBJECTS_AFTER: Duration = Duration::from_secs(20);
 /// Our choice.
 const OBJECTS_INTERVAL: Duration = Duration::from_millis(500);

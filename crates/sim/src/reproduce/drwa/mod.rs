@@ -1,4 +1,5 @@
-//! H. Jiang et al., "Improving TCP Performance in Buffer-bloated Cellular Networks via Dynamic Receive Window Adjustment".
+//! H. Jiang et al., "Improving TCP Performance in Buffer-bloated Cellular Networks via Dynamic Receive Window
+//! Adjustment".
 
 mod experiment;
 mod network;

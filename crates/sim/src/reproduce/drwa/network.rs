@@ -20,11 +20,11 @@ pub enum Network {
 }
 
 impl Network {
-    /// In the order of Table 3.
+    /// All networks, in the order of Table 3.
     pub const ALL: [Network; 4] =
         [Network::AttHspa, Network::VerizonEvdo, Network::SprintEvdo, Network::VerizonLte];
 
-    /// As Table 3 has it.
+    /// The name in Table 3.
     pub fn name(self) -> &'static str {
         match self {
             Network::AttHspa => "AT&T HSPA+",
@@ -34,7 +34,7 @@ impl Network {
         }
     }
 
-    /// `tcp_rmem_max` of its phone in Table 1; EVDO is not named there and has the default.
+    /// `tcp_rmem_max` of the network's phone in Table 1. EVDO is not named there and has the default.
     pub fn rmem_max(self) -> u32 {
         let (carrier, network) = match self {
             Network::AttHspa => ("AT&T", "HSPA+"),
@@ -46,7 +46,7 @@ impl Network {
         found.map_or(0, |cell| cell.bytes)
     }
 
-    /// The downlink, IP bytes. One rate a network, fitted to Table 3 (`reproduce drwa --part fit`).
+    /// Rate of the downlink in IP bytes. Each network has one rate, fitted to Table 3 (`reproduce drwa --part fit`).
     pub fn mbps(self) -> f64 {
         match self {
             Network::AttHspa => 4.85,
@@ -65,8 +65,8 @@ impl Network {
         }
     }
 
-    /// Round trip to a server nearby, without queues. Our choice: what is ordinary for each generation, with the text's hint
-    /// (Fig. 3) that 110,208 bytes fill HSPA+ and 262,144 LTE.
+    /// Round trip to a server nearby, without queues. Our choice: ordinary values for each generation. The text hints
+    /// (Fig. 3) that 110,208 bytes fill HSPA+ and 262,144 bytes fill LTE.
     pub fn near_rtt_ms(self) -> u64 {
         match self {
             Network::AttHspa => 80,
@@ -76,8 +76,8 @@ impl Network {
         }
     }
 
-    /// Round trip to a server on another continent, without queues. Our choice, within the 400 to 700 ms that the text calls easily
-    /// observable (Section 5.2) for HSPA+; LTE has 200 ms more than to a server nearby.
+    /// Round trip to a server on another continent, without queues. Our choice: within 400 to 700 ms, which the text
+    /// calls easily observable for HSPA+ (Section 5.2). LTE has 200 ms more than to a server nearby.
     pub fn far_rtt_ms(self) -> u64 {
         match self {
             Network::VerizonLte => 235,
@@ -85,10 +85,11 @@ impl Network {
         }
     }
 
-    /// The buffer before the radio. Our choice: three seconds of the good signal's downlink, as the text tells of delays of several seconds.
+    /// The buffer before the radio. Our choice: three seconds of the good signal's downlink. The text reports delays of
+    /// several seconds.
     const QUEUE_S: f64 = 3.0;
 
-    /// The radio link, with a mean rate of so many Mbit/s.
+    /// The radio link. `mbps` is its mean rate.
     pub(super) fn link(self, rate: RateProcess, mbps: f64, delay: Delay) -> PathLink {
         let queue_bytes = mbps * 1e6 / 8.0 * Self::QUEUE_S;
         let down = LinkConfig {

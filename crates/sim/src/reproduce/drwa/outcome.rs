@@ -1,4 +1,4 @@
-//! What a run of an experiment yields.
+//! Results of a run of an experiment.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,19 +16,19 @@ use crate::scenario::ScenarioError;
 /// Means over a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Of the download.
+    /// Goodput of the download.
     pub goodput_mbps: f64,
     /// The sender's smoothed RTT, mean over time.
     pub rtt_ms: f64,
-    /// 95 of 100.
+    /// 95th percentile of the sender's smoothed RTT.
     pub rtt_p95_ms: f64,
-    /// Mean of the receiver's own.
+    /// Mean of the receiver's RTT estimate.
     pub receiver_rtt_ms: f64,
-    /// Waiting at the link, mean over packets.
+    /// Wait at the link, mean over packets.
     pub queue_mean_ms: f64,
-    /// 95 of 100.
+    /// 95th percentile of the wait at the link.
     pub queue_p95_ms: f64,
-    /// Share of the link that was used.
+    /// Used share of the link.
     pub utilization: f64,
     /// Mean time to fetch an object.
     pub fetch_ms: f64,
@@ -36,26 +36,26 @@ pub struct Outcome {
     pub fetch_rtt_ms: f64,
     /// Timeouts of the download.
     pub timeouts: f64,
-    /// Its fast recoveries.
+    /// Fast recoveries of the download.
     pub recoveries: f64,
 }
 
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// Every 100 ms of the download.
+    /// One row for every 100 ms of the download.
     pub rows: Vec<Row>,
-    /// Of the objects: sum and number.
+    /// Smoothed RTTs of the objects' senders: sum and number.
     object_rtt: (f64, u32),
     bulk: bool,
     end: Instant,
     receivers: BTreeMap<usize, Status>,
 }
 
-/// One time of a run.
+/// State at one time of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Row {
-    /// Since the start.
+    /// Time since the start.
     pub at_s: f64,
     /// The sender's smoothed RTT.
     pub rtt_ms: f64,
@@ -63,13 +63,13 @@ pub struct Row {
     pub receiver_rtt_ms: f64,
     /// The receiver's RTTmin.
     pub receiver_rtt_min_ms: f64,
-    /// Lambda.
+    /// Lambda of DRWA.
     pub lambda: f64,
     /// Congestion window.
     pub cwnd_bytes: f64,
     /// Advertised window.
     pub window_bytes: f64,
-    /// Read by the application so far.
+    /// Bytes that the application has read so far.
     pub read_bytes: f64,
     /// Timeouts so far.
     pub timeouts: u64,
@@ -93,7 +93,7 @@ impl Tap for Waits {
     }
 }
 
-/// A trace that is made, and whoever else looks on.
+/// Records a trace beside another watch.
 struct Both<'a>(&'a mut Trace, &'a mut dyn Watch);
 
 impl Watch for Both<'_> {
@@ -144,12 +144,12 @@ impl Watch for Trace {
 }
 
 impl Trace {
-    /// Rows of a stretch of the run.
+    /// Rows of one part of the run.
     pub fn between(&self, from_s: f64, to_s: f64) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.at_s >= from_s && row.at_s < to_s)
     }
 
-    /// What was read between two rows' times, Mbit/s.
+    /// Rate at which the application read in one part of the run, Mbit/s.
     pub fn mbps(&self, from_s: f64, to_s: f64) -> f64 {
         let mut rows = self.between(from_s, to_s);
         let (Some(first), Some(last)) = (rows.next(), rows.last()) else { return f64::NAN };
@@ -158,18 +158,18 @@ impl Trace {
 }
 
 impl Experiment {
-    /// One run.
+    /// Executes one run.
     ///
     /// # Errors
-    /// What cannot be simulated; that `watch` gave it up.
+    /// Fails if the experiment cannot be simulated, or if `watch` ends the run.
     pub fn run(&self, seed: u64, watch: &mut dyn Watch) -> Result<Outcome, ScenarioError> {
         self.record(seed, watch).map(|(outcome, _)| outcome)
     }
 
-    /// One run, and what it was over time.
+    /// Executes one run. Also returns its trace.
     ///
     /// # Errors
-    /// What cannot be simulated; that `watch` gave it up.
+    /// Fails if the experiment cannot be simulated, or if `watch` ends the run.
     pub fn record(&self, seed: u64, watch: &mut dyn Watch) -> Result<(Outcome, Trace), ScenarioError> {
         let mut trace = Trace { bulk: self.download, end: Instant::ZERO + self.duration, ..Trace::default() };
         let waits = Waits::default();
@@ -181,7 +181,7 @@ impl Experiment {
             .iter()
             .filter(|flow| flow.name == "object")
             .filter_map(|flow| flow.completion_s.map(|s| (flow.start_s + s, s * 1e3)))
-            // Beside the download, where there is one.
+            // Only objects that ended within the scenario's duration.
             .filter(|(end_s, _)| *end_s < self.duration.as_secs_f64())
             .map(|(_, ms)| ms)
             .collect();

@@ -2,14 +2,14 @@
 
 use super::network::Network;
 
-/// A cell of Table 3: by how much DRWA raised the throughput of a download of 100 MB.
+/// A cell of Table 3: DRWA's gain in throughput for a download of 100 MB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
-    /// Where.
+    /// The network.
     pub network: Network,
     /// End-to-end latency.
     pub latency_ms: u64,
-    /// As published.
+    /// The published gain.
     pub percent: f64,
 }
 
@@ -18,7 +18,7 @@ pub struct Gain {
 pub struct RmemMax {
     /// The carrier.
     pub carrier: String,
-    /// The kind of network; `Default` for those that are not named.
+    /// The kind of network; `Default` for networks that the table does not name.
     pub network: String,
     /// `tcp_rmem_max`.
     pub bytes: u32,

@@ -1,4 +1,4 @@
-//! Links that vary: recorded traces, where they are, and generated ones.
+//! Links that vary: recorded traces, if they are there, and generated ones.
 
 use std::path::Path;
 
@@ -8,22 +8,22 @@ use paceline_wire::{Duration, Rate};
 /// A link that varies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Varying {
-    /// Of a recorded trace its file within the folder of traces.
+    /// Name. For a recorded trace, this is the file within the folder of traces.
     pub name: &'static str,
-    /// Where it is from. Kinds are never averaged together.
+    /// Kind of the trace. Kinds are never averaged together.
     pub kind: Kind,
-    /// What CSV has it in.
+    /// Column of the rate in a CSV file.
     column: Option<&'static str>,
-    /// How long a download over it lasts: our choice, shorter where a second carries much.
+    /// Duration of a download over it. Our choice: shorter if the link carries much in a second.
     pub seconds: u64,
 }
 
-/// What a trace says.
+/// Origin of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Each chance to deliver a packet was recorded.
+    /// Recorded delivery opportunities of packets.
     Opportunities,
-    /// Goodput of an application in steps of a second: no variation below that.
+    /// Recorded goodput of an application in steps of a second. It has no variation below that.
     Goodput,
     /// Generated.
     Model,
@@ -38,10 +38,10 @@ const fn column(name: &'static str, column: &'static str, seconds: u64) -> Varyi
 }
 
 impl Kind {
-    /// All.
+    /// All kinds.
     pub const ALL: [Kind; 3] = [Kind::Opportunities, Kind::Goodput, Kind::Model];
 
-    /// In words.
+    /// The kind in words.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Opportunities => "recorded opportunities",
@@ -52,7 +52,7 @@ impl Kind {
 }
 
 impl Varying {
-    /// All, recorded or not.
+    /// All links, recorded or not.
     pub const ALL: [Varying; 15] = [
         recorded("mahimahi/TMobile-LTE-short.down", Kind::Opportunities, 120),
         recorded("mahimahi/TMobile-UMTS-driving.down", Kind::Opportunities, 120),
@@ -71,7 +71,7 @@ impl Varying {
         recorded("steady", Kind::Model, 120),
     ];
 
-    /// Its rate; `None` when the folder does not have it.
+    /// The rate; `None` if the folder does not have the trace.
     pub fn rate(&self, folder: &Path) -> Option<RateProcess> {
         let generated = |model: TraceModel| model.generate().ok().map(RateProcess::Opportunities);
         match (self.kind, self.name) {
@@ -88,7 +88,7 @@ impl Varying {
         }
     }
 
-    /// How long a download lasts.
+    /// Duration of a download.
     pub fn duration(&self) -> Duration {
         Duration::from_secs(self.seconds)
     }

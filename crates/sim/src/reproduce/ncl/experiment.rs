@@ -1,4 +1,4 @@
-//! One run: long flows, of which the second half of the time counts (Section V).
+//! One run of long flows. Only the second half of the time counts (Section V).
 
 use paceline_tcp::{Config, NclConfig, ReceiveWindowName};
 use paceline_wire::Duration;
@@ -8,62 +8,62 @@ use crate::run::Watch;
 use crate::scenario::ScenarioError;
 use crate::wireless::{Measurement, WirelessPath, measure_watched};
 
-/// Who sends over what, and for how long.
+/// Sender, path and duration of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NclExperiment {
     /// The sender.
     pub scheme: Scheme,
-    /// MRRL, beta and tau_CD, where it is TCP-NCL.
+    /// MRRL, beta and tau_CD, if the sender is TCP-NCL.
     pub ncl: NclConfig,
     /// The shortest retransmission timeout: RFC 6298 says 1 s, Linux has 200 ms.
     pub rto_min: Duration,
-    /// The window never exceeds so many packets.
+    /// Largest window, in packets.
     pub window_max: u32,
     /// The path.
     pub path: WirelessPath,
-    /// Both halves.
+    /// Duration of both halves together.
     pub seconds: u64,
 }
 
-/// What a run yields, of its second half.
+/// Results of the second half of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NclRun {
     /// Goodput of each flow, Mbit/s.
     pub goodput_mbps: Vec<f64>,
-    /// Segments sent again, of all that were sent.
+    /// Share of the segments sent that were retransmissions.
     pub retransmitted_share: f64,
-    /// Of those, the share that the receiver had already.
+    /// Share of the retransmissions that the receiver had already.
     pub needless_share: f64,
     /// Retransmission timeouts of all flows.
     pub timeouts: u64,
-    /// How often congestion was answered otherwise.
+    /// Number of recoveries, the other answers to congestion.
     pub answers: u64,
-    /// The first flow's smoothed RTT on average.
+    /// Mean of the first flow's smoothed RTT.
     pub srtt_ms: f64,
-    /// The first flow's window on average.
+    /// Mean of the first flow's window.
     pub cwnd: f64,
-    /// Packets that arrived after a later one.
+    /// Share of packets that arrived after a later one.
     pub reordered_share: f64,
 }
 
-/// Payload of a full-sized packet, and its headers.
+/// Payload of a full-sized packet, and the packet with its headers.
 const PAYLOAD_BYTES: f64 = 1_448.0;
 const PACKET_BYTES: f64 = 1_500.0;
 
 impl NclExperiment {
-    /// The most that a link of that rate carries of payload.
+    /// The highest payload rate of a link with this rate.
     pub fn payload_mbps(mbps: f64) -> f64 {
         mbps * PAYLOAD_BYTES / PACKET_BYTES
     }
 
-    /// Runs it.
+    /// Runs the experiment.
     ///
     /// # Errors
-    /// What cannot be simulated; that `watch` gave it up.
+    /// Fails if the experiment cannot be simulated, or if `watch` ends the run.
     pub fn run(&self, seed: u64, watch: &mut dyn Watch) -> Result<NclRun, ScenarioError> {
         let duration = Duration::from_secs(self.seconds);
         let times = Measurement { seed, warm_up: duration / 2, duration };
-        // As ns-2's receiver, which answers every packet, and whose window is a constant.
+        // As in ns-2, the receiver answers every packet, and its window is constant.
         let receiver = Config {
             delayed_ack: false,
             sack_compression: false,
@@ -109,7 +109,7 @@ mod tests {
         experiment.run(1, &mut ()).unwrap().goodput_mbps[0] / limit
     }
 
-    /// The claim of the paper in one line: with 5 % of errors TCP-NCL keeps what a loss-based sender loses.
+    /// The claim of the paper: with 5 % of errors, TCP-NCL keeps the goodput that a loss-based sender loses.
     #[test]
     fn errors_are_not_congestion() {
         let [ncl, reno] = [Scheme::Ncl, Scheme::Reno].map(|scheme| share(scheme, 0.05));

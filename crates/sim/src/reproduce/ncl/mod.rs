@@ -1,4 +1,5 @@
-//! C. Lai et al., "Enhancing Wireless TCP: A Serialized-Timer Approach": TCP-NCL and what it was compared with.
+//! C. Lai et al., "Enhancing Wireless TCP: A Serialized-Timer Approach": TCP-NCL and the senders that it is compared
+//! with.
 
 mod experiment;
 mod scheme;

@@ -1,4 +1,4 @@
-//! Who is compared.
+//! The senders that are compared.
 
 use paceline_tcp::{Config, CongestionName, DetectionName, NclConfig, ReductionName, RtoName};
 
@@ -7,9 +7,9 @@ use paceline_tcp::{Config, CongestionName, DetectionName, NclConfig, ReductionNa
 pub enum Scheme {
     /// TCP-NCL.
     Ncl,
-    /// With an RD timer for retransmissions, too.
+    /// TCP-NCL with an RD timer for retransmissions, too.
     NclSecondRd,
-    /// With that, tau_CD that follows the losses, and a sketch of RTTs: ours.
+    /// Ours: as `NclSecondRd`, with a tau_CD that follows the losses, and a sketch of RTTs.
     NclAdaptive,
     /// RR-TCP.
     RrTcp,
@@ -30,7 +30,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Ours first, then those of the paper in its order, then what everybody knows.
+    /// TCP-NCL and its variants first, then the others of the paper in its order, then the well-known ones.
     pub const ALL: [Scheme; 11] = [
         Scheme::Ncl,
         Scheme::NclSecondRd,
@@ -45,11 +45,11 @@ impl Scheme {
         Scheme::Cubic,
     ];
 
-    /// Those that the paper compares TCP-NCL with.
+    /// The senders that the paper compares TCP-NCL with.
     pub const COMPARED: [Scheme; 6] =
         [Scheme::RrTcp, Scheme::TcpDcr, Scheme::TcpDoor, Scheme::TcpPr, Scheme::Veno, Scheme::Westwood];
 
-    /// Its name, that of its loss detection where this is what makes it.
+    /// The sender's name. This is the name of its loss detection, if that distinguishes it.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Veno => "veno",
@@ -60,7 +60,7 @@ impl Scheme {
         }
     }
 
-    /// Whether MRRL, beta and tau_CD are of any meaning to it.
+    /// True if the sender uses MRRL, beta and tau_CD.
     pub fn is_ncl(self) -> bool {
         matches!(self, Scheme::Ncl | Scheme::NclSecondRd | Scheme::NclAdaptive)
     }
@@ -79,8 +79,9 @@ impl Scheme {
         }
     }
 
-    /// The sender's configuration. All but CUBIC are of the paper's time, as ns-2 2.29 had them: Reno's growth where nothing else is
-    /// said, the window halved at once, a timeout by RFC 6298, no F-RTO, and nothing taken back but where that is what makes the sender.
+    /// The sender's configuration. All but CUBIC are of the paper's time, as in ns-2 2.29. They have Reno's growth
+    /// unless their name says otherwise, halve the window at once, and have timeouts by RFC 6298 without F-RTO. Only
+    /// senders that are defined by it undo a reduction.
     pub fn config(self, ncl: NclConfig) -> Config {
         let base = Config { detection: self.detection(), ncl, ..Config::default() };
         let congestion = match self {
@@ -93,7 +94,7 @@ impl Scheme {
             congestion,
             reduction: ReductionName::Rfc6675,
             rto: RtoName::Rfc6298,
-            // By D-SACK: RR-TCP, Section 3.
+            // Undo by D-SACK: RR-TCP, Section 3.
             undo: self == Scheme::RrTcp,
             frto: false,
             initial_cwnd: 2,

@@ -1,4 +1,4 @@
-//! TCP-NCL's model of a smart sender (Section III) beside what happens: Eqs. (3), (12), (13) and (15).
+//! TCP-NCL's model of a smart sender (Section III) beside the simulator: Eqs. (3), (12), (13) and (15).
 
 use paceline_path::random::Probability;
 use paceline_path::{
@@ -13,92 +13,95 @@ use super::sts_meter::{Fate, StsMeter};
 use crate::run::{Watch, run_watched};
 use crate::scenario::{Flow, Load, PathLink, Scenario, ScenarioError, TcpFlow, Transport};
 
-/// A path, on which the assumptions hold or one of them does not.
+/// A path on which all assumptions of the model hold, or one of them does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StsPath {
-    /// Random errors, and a bottleneck that drops by chance, whatever waits there: all of them hold.
+    /// Random errors, and a bottleneck that drops by chance, whatever its queue. All assumptions hold.
     Chance,
-    /// Random errors, and datagrams that fill the link with the flow before a queue that drops early (RED): congestion that lasts. All hold
-    /// but Eq. (2): a retransmission meets the average queue of its original.
+    /// Random errors. Datagrams and the flow fill the link before a queue that drops early (RED). So congestion lasts.
+    /// All assumptions hold but Eq. (2): a retransmission meets the average queue of its original.
     Steady,
-    /// Errors in bursts that are over when a packet is sent again, and jitter: all of them hold, without congestion.
+    /// Errors in bursts that are over when a packet is sent again, and jitter. All assumptions hold, without
+    /// congestion.
     Bursts,
-    /// Other flows that come and go, before the same queue: losses come in spells. Not Eq. (2).
+    /// Other flows that come and go, before the same queue. Losses come in spells. Eq. (2) does not hold.
     Red,
-    /// The same before a queue that drops when it is full: what is sent again finds it full, too. Not Eq. (2).
+    /// The same flows before a queue that drops when it is full. Retransmissions find it full, too. Eq. (2) does not
+    /// hold.
     DropTail,
-    /// Errors, and jitter that keeps the order, so that RTTs depend on what is in front. Not Eq. (41): when a packet is sent again, the window
-    /// has come to a stop, and nothing is in front of it.
+    /// Errors, and jitter that keeps the order, so RTTs depend on the packets in front. Eq. (41) does not hold: when a
+    /// packet is sent again, the window has come to a stop, and no packet is in front of it.
     Errors,
-    /// The same, and errors in spells longer than tau_RD. Not assumption 3: a packet and its retransmission are lost together.
+    /// The same, with errors in spells longer than tau_RD. Assumption 3 does not hold: a packet and its retransmission
+    /// are lost together.
     Spells,
-    /// A delay that jumps: RTTs beyond all those before. Not Eq. (4).
+    /// A delay that jumps, so RTTs are longer than all earlier ones. Eq. (4) does not hold.
     Jumps,
 }
 
-/// Counts of packets, to be added up over runs.
+/// Counts of packets. They can be added up over runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StsRun {
-    /// What was sent for the first time, and is known the end of.
+    /// Packets whose fate is known.
     pub packets: f64,
-    /// Transmissions of it.
+    /// Transmissions of these packets.
     pub transmissions: f64,
-    /// CL, and NL.
+    /// CL: packets lost to congestion.
     pub congestive: f64,
-    /// NL.
+    /// NL: packets lost for other reasons.
     pub other: f64,
-    /// Sent again, though the original arrives.
+    /// Packets sent again although the original arrives.
     pub needless: f64,
-    /// At each time of its times.
+    /// Counts at each of the path's times.
     pub at: Vec<StsCounts>,
 }
 
-/// At one time after the retransmission.
+/// Counts at one time after the retransmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StsCounts {
-    /// RTTs of originals no longer than this.
+    /// Originals whose RTT is no longer than this time.
     pub rtts_within: f64,
-    /// PU: still not acknowledged.
+    /// PU: packets that are still not acknowledged.
     pub unacknowledged: f64,
-    /// And not lost to congestion.
+    /// PU without packets lost to congestion.
     pub not_congestive: f64,
-    /// And lost to congestion, and a timeout followed.
+    /// PU and lost to congestion, and a timeout followed.
     pub timed_out: f64,
-    /// CL, and acknowledged by now: none, up to tau_u.
+    /// CL and acknowledged by this time. Up to tau_u there are none.
     pub congestive_acknowledged: f64,
 }
 
-/// A probability and what the model says.
+/// A measured probability and the model's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Beside {
-    /// Counted.
+    /// The measured value.
     pub measured: f64,
-    /// Of how many events.
+    /// Number of events behind it.
     pub events: f64,
-    /// Computed.
+    /// The model's value.
     pub model: f64,
 }
 
 const MBPS: f64 = 10.0;
 const WARM_UP: Duration = Duration::from_secs(30);
-/// Of the times, so many are before tau_u where the assumptions hold: no more than 2 % of the retransmissions of packets lost to congestion
-/// are answered.
+/// Number of times before tau_u on the paths where the assumptions hold. At these times, at most 2 % of the
+/// retransmissions of packets lost to congestion are answered.
 pub const TIMES_BEFORE_TAU_U: usize = 3;
-/// Our choice: a third of the link, so that the losses are those of others.
+/// Our choice: a third of the link, so that the losses are due to others.
 const WINDOW: u32 = 30;
 const DATAGRAMS_MBPS: f64 = 6.0;
 const TAU_CD: Duration = Duration::from_secs(1);
 const ERRORS: f64 = 0.02;
-/// As many as RED drops beside the datagrams.
+/// The share that RED drops beside the datagrams.
 const DROPS: f64 = 0.0065;
-/// RFC 6298: no answer to a retransmission comes later.
+/// RFC 6298. Every answer to a retransmission comes earlier.
 const RTO_MIN: Duration = Duration::from_secs(1);
 const QUEUE_PACKETS: u32 = 100;
 const OTHERS: u8 = 4;
 const OTHERS_ON: Duration = Duration::from_secs(20);
 
 impl StsPath {
-    /// All.
+    /// All paths.
     pub const ALL: [StsPath; 8] = [
         StsPath::Chance,
         StsPath::Steady,
@@ -110,7 +113,7 @@ impl StsPath {
         StsPath::Jumps,
     ];
 
-    /// In words.
+    /// The path in words.
     pub fn name(self) -> &'static str {
         match self {
             StsPath::Errors => "jitter in order",
@@ -124,7 +127,7 @@ impl StsPath {
         }
     }
 
-    /// At which times after a retransmission, in ms: before any answer can come, while some have, and when nearly all have.
+    /// Times after a retransmission, in ms: before any answer can come, after some answers, and after nearly all.
     pub fn times_ms(self) -> [u64; 4] {
         match self {
             StsPath::Chance => [0, 20, 40, 60],
@@ -135,17 +138,17 @@ impl StsPath {
         }
     }
 
-    /// Eq. (4): of RTTs like those of the record every MRRLth is longer than all of them. It is to be little beside the losses.
+    /// Eq. (4): one RTT in MRRL is longer than all RTTs of the record. This share must be small compared to the losses.
     fn mrrl(self) -> u32 {
         if self == StsPath::Jumps { NclConfig::default().mrrl } else { 20_000 }
     }
 
-    /// Whether it is as the model assumes, but for Eq. (2).
+    /// True if all assumptions of the model hold, except perhaps Eq. (2).
     pub fn assumptions_hold(self) -> bool {
         matches!(self, StsPath::Chance | StsPath::Steady | StsPath::Bursts)
     }
 
-    /// Eq. (2): a retransmission is as likely to be lost as any packet.
+    /// True if Eq. (2) holds: a retransmission is as likely to be lost as any packet.
     pub fn losses_are_apart(self) -> bool {
         matches!(self, StsPath::Chance | StsPath::Bursts)
     }
@@ -178,7 +181,7 @@ impl StsPath {
     fn radio(self, seconds: u64) -> LinkConfig {
         let independent = Loss::Independent(Probability::from_fraction(ERRORS));
         let link = LinkConfig { delay: Delay::Constant(ms(5)), ..LinkConfig::default() };
-        // It changes within a round trip, so that an original and its retransmission have nothing in common.
+        // The jitter changes within a round trip. So an original and its retransmission have nothing in common.
         let jitter = Some(Jitter { up_to: ms(75), keep_order: true });
         match self {
             StsPath::Errors => LinkConfig { loss: independent, jitter, ..link },
@@ -196,8 +199,8 @@ impl StsPath {
             receive_window: ReceiveWindowName::Fixed,
             ..Config::default()
         };
-        // The model is of a window that stays W, so nothing is answered: no answer to a retransmission takes as long as tau_CD. Of that
-        // beta leaves 0.8 of the shortest RTT, as the default does.
+        // In the model the window stays W, so the sender must not reduce it: every answer to a retransmission comes
+        // within tau_CD. Beta is 0.8 of the shortest RTT, as by default: 4 % of tau_CD.
         let ncl = NclConfig { tau_cd: TauCd::Fixed(TAU_CD), beta_percent: 4, mrrl: self.mrrl() };
         let sender = Config { cwnd_clamp: WINDOW, rto_min: RTO_MIN, ..Scheme::Ncl.config(ncl) };
         let flow = |name: &str, server: Config, load: Load| {
@@ -206,7 +209,7 @@ impl StsPath {
         };
         let mut flows = vec![flow("ncl", sender, Load::Bulk)];
         if self.has_others() {
-            // BBR: it fills the queue whatever the radio loses.
+            // BBR fills the queue whatever the radio loses.
             let bbr = Config { congestion: CongestionName::Bbr, ..Config::default() };
             let on_off = Load::OnOff { on: OTHERS_ON, off: OTHERS_ON };
             flows.extend((0..OTHERS).map(|n| Flow {
@@ -234,10 +237,10 @@ impl StsPath {
         }
     }
 
-    /// One run.
+    /// Executes one run.
     ///
     /// # Errors
-    /// What cannot be simulated; that `watch` gave it up.
+    /// Fails if the path cannot be simulated, or if `watch` ends the run.
     pub fn run(self, seed: u64, seconds: u64, watch: &mut dyn Watch) -> Result<StsRun, ScenarioError> {
         let meter = StsMeter::default();
         let taps = vec![
@@ -252,14 +255,14 @@ impl StsPath {
     }
 }
 
-/// As many as the others, in bursts of ten on average.
+/// As many errors as on the other paths, in bursts of ten packets on average.
 const BURSTS: GilbertElliott = GilbertElliott {
     good_to_bad: Probability::from_ppm(2_040),
     bad_to_good: Probability::from_ppm(100_000),
     loss_in_good: Probability::ZERO,
     loss_in_bad: Probability::ONE,
 };
-/// As many, every fifth in spells of 300 packets on average.
+/// As many errors, in spells of 300 packets on average. In a spell every fifth packet is lost.
 const SPELLS: GilbertElliott = GilbertElliott {
     good_to_bad: Probability::from_ppm(370),
     bad_to_good: Probability::from_ppm(3_333),
@@ -267,7 +270,7 @@ const SPELLS: GilbertElliott = GilbertElliott {
     loss_in_bad: Probability::from_ppm(200_000),
 };
 
-/// 40 ms more every other time, for so long that the record of RTTs forgets it.
+/// In every second period of 5 s, the delay is 40 ms longer. Within a period the record of RTTs forgets the one before.
 fn jumps(seconds: u64) -> Delay {
     let step = |number: u64| DelayStep { at: ms(5_000) * number, delay: ms(5 + 40 * (number % 2)) };
     Delay::Steps((0..=seconds / 5).map(step).collect())
@@ -305,7 +308,7 @@ impl StsRun {
         (self.congestive / self.packets, self.other / self.packets)
     }
 
-    /// zeta of Eq. (4): of what is not lost, how much is sent again.
+    /// zeta of Eq. (4): the share of packets sent again among those that are not lost.
     pub fn zeta(&self) -> f64 {
         self.needless / (self.packets - self.congestive - self.other)
     }
@@ -315,7 +318,7 @@ impl StsRun {
         at.rtts_within / (self.packets - self.congestive - self.other)
     }
 
-    /// Of what was lost to congestion, how much is acknowledged by now: Eq. (6) says none.
+    /// The share of packets lost to congestion that are acknowledged by this time. Eq. (6) says none.
     pub fn congestive_acknowledged(&self, at: &StsCounts) -> f64 {
         if self.congestive > 0.0 { at.congestive_acknowledged / self.congestive } else { 0.0 }
     }
@@ -361,12 +364,12 @@ impl StsRun {
 }
 
 impl Beside {
-    /// How far it is off, as a share of what the model says.
+    /// Deviation of the measured value, as a share of the model's value.
     pub fn error(&self) -> f64 {
         (self.measured / self.model - 1.0).abs()
     }
 
-    /// Half of the 95 % interval of what was counted: events that do not hang together.
+    /// Half of the 95 % interval of the measured value, for independent events.
     pub fn half_width(&self) -> f64 {
         if self.events > 0.0 { 1.96 * self.measured / self.events.sqrt() } else { 0.0 }
     }
@@ -388,7 +391,8 @@ mod tests {
         }
     }
 
-    /// Eq. (2) says that a timeout follows when the retransmission is lost, and that this is as likely as for any packet.
+    /// Eq. (2): a timeout follows if the retransmission is lost. The model takes this to be as likely as for any
+    /// packet.
     #[test]
     fn in_spells_of_congestion_a_timeout_is_likelier_than_the_model_says() {
         let run = StsPath::DropTail.run(1, 300, &mut ()).unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of the packets of one flow: the events of Table II, seen at the links and not at the sender.
+//! The fates of one flow's packets: the events of Table II, seen at the links and not at the sender.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,38 +9,38 @@ use paceline_wire::{Duration, FlowKey, Instant, Packet};
 
 use crate::network::Tap;
 
-/// Watches the first flow that sends. Clones watch together.
+/// Watches the first flow that sends. Clones share the observations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StsMeter(Rc<RefCell<State>>);
 
-/// On the bottleneck: what leaves, and what comes through its queue.
+/// Tap on the bottleneck: packets that leave the sender, and packets that pass the queue.
 #[derive(Debug)]
 pub(super) struct Bottleneck(StsMeter);
 
-/// On the link that loses packets without congestion.
+/// Tap on the link that loses packets without congestion.
 #[derive(Debug)]
 pub(super) struct Radio(StsMeter);
 
-/// On the link by which ACKs reach the sender.
+/// Tap on the link by which ACKs reach the sender.
 #[derive(Debug)]
 pub(super) struct Acks(StsMeter);
 
 /// A packet P_i and its retransmission.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fate {
-    /// When it was sent first.
+    /// Time of the first transmission.
     pub(super) sent: Instant,
     /// CL: lost in the queue.
     pub(super) congestive: bool,
-    /// NL: lost behind it.
+    /// NL: lost behind the queue.
     pub(super) other: bool,
-    /// From the first transmission to its ACK; where that was lost, nothing.
+    /// Time from the first transmission to the ACK; `None` if the first transmission was lost.
     pub(super) rtt: Option<Duration>,
-    /// RTX: it was sent again. Then from there to the ACK, of whichever; [`Duration::MAX`] where none came.
+    /// RTX: time from the second transmission to the ACK; `None` if there was no second one.
     pub(super) unacknowledged: Option<Duration>,
-    /// TO: and once more, which only a timeout does.
+    /// TO: sent a third time, which only a timeout does.
     pub(super) timed_out: bool,
-    /// How often it was sent.
+    /// Number of transmissions.
     pub(super) times: u32,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Fate {
 struct State {
     flow: Option<FlowKey>,
     packets: BTreeMap<u32, Record>,
-    /// Not acknowledged.
+    /// Packets that are not acknowledged.
     open: BTreeMap<u32, ()>,
     acked: VecDeque<(Instant, u32)>,
     fates: Vec<Fate>,
@@ -58,19 +58,19 @@ struct State {
 struct Record {
     transmissions: Vec<Transmission>,
     acked: Option<Instant>,
-    /// A timeout of another packet has cleared its timer: it is none of the model's any more.
+    /// A timeout of another packet has cleared this packet's timer. If it is sent again, the model does not cover it.
     cleared: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     sent: Instant,
-    /// Out of the queue.
+    /// Time at which it left the queue.
     passed: Option<Instant>,
     arrived: bool,
 }
 
-/// A packet is done with so long after its ACK: until then a late copy may arrive.
+/// Time after its ACK at which a packet is settled. Until then a late copy may arrive.
 const SETTLED: Duration = Duration::from_secs(5);
 
 impl StsMeter {
@@ -86,14 +86,14 @@ impl StsMeter {
         Box::new(Acks(self.clone()))
     }
 
-    /// All that were acknowledged and are settled, and are the model's.
+    /// Takes the fates of all settled packets that the model covers.
     pub(super) fn fates(&self) -> Vec<Fate> {
         std::mem::take(&mut self.0.borrow_mut().fates)
     }
 }
 
 impl State {
-    /// The number of a data packet of the flow.
+    /// Returns the number of a data packet of the flow.
     fn number(&self, packet: &Packet) -> Option<u32> {
         let tcp = packet.tcp().filter(|tcp| tcp.payload_len() > 0)?;
         (packet.flow_key() == self.flow).then_some(tcp.seq().0)
@@ -130,7 +130,7 @@ impl State {
 impl Record {
     fn fate(&self, acked: Instant) -> Option<Fate> {
         let (first, again) = (self.transmissions.first()?, self.transmissions.get(1));
-        // What was sent again for a timeout of another packet would not have been by its own timer.
+        // A timeout of another packet sent this one again. Its own timer would not have done so.
         if self.cleared && again.is_some() {
             return None;
         }
@@ -238,7 +238,7 @@ mod tests {
         }
         state.on_acked(at(500), &[1, 2, 3]);
         state.on_acked(at(6_000), &[]);
-        // The third was not sent again, so it has been seen as if nothing had happened.
+        // The third packet was not sent again, so it counts as if nothing had happened.
         let times: Vec<u32> = state.fates.iter().map(|fate| fate.times).collect();
         assert_eq!(times, [3, 1]);
     }

@@ -1,4 +1,4 @@
-//! Flows beyond the tables: what the paper claims or leaves open.
+//! Flows beyond the tables: claims of the paper, and what it leaves open.
 
 use paceline_path::QueueLimit;
 use paceline_tcp::{CongestionName, DetectionName, HystartName, ReductionName};
@@ -12,9 +12,9 @@ use crate::workload::Reader;
 /// One flow beyond the tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BeyondFlow {
-    /// What it shows.
+    /// The question that it answers.
     pub question: Question,
-    /// Who sends: congestion control, rate reduction.
+    /// Congestion control of the sender.
     pub congestion: CongestionName,
     /// Rate reduction.
     pub reduction: ReductionName,
@@ -22,40 +22,41 @@ pub struct BeyondFlow {
     pub variant: Variant,
 }
 
-/// What a flow beyond the tables shows.
+/// The question that a flow beyond the tables answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Question {
     /// Section VII.D expects 37 % from Vegas with QARR at 0.2 % loss: 20 Mbit/s, 100 ms.
     HigherLoss,
-    /// Section IV.A: a receiving application that reads no faster than this share of what the link delivers, at 0.1 %.
+    /// Section IV.A: the application reads at most this share of the rate that the link delivers. The loss is 0.1 %.
     Reader(f64),
-    /// The same flow without such a limit.
+    /// The same flow with an application that reads all at once.
     EagerReader,
-    /// 10 Gbit/s, 50 ms, one packet of 100,000 lost. Left open by the paper.
+    /// 10 Gbit/s, 50 ms, one packet of 100,000 lost. The paper leaves this open.
     LargeBdp(SlowStart),
 }
 
-/// How the flow of 10 Gbit/s starts, which decides most of what it reaches in less than many minutes.
+/// The start of the flow of 10 Gbit/s. It decides most of the result, unless the flow lasts many minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStart {
-    /// HyStart and a queue of 3,000 packets, 3.6 ms here, as in the tables: slow start overflows it at an eighth of the window.
+    /// HyStart and a queue of 3,000 packets, as in the tables. It is 3.6 ms here. Slow start overflows it at an eighth
+    /// of the window.
     AsInTables,
-    /// Without HyStart, and with a queue of one bandwidth-delay product: slow start ends at the receive window, and what is
-    /// lost from then on is lost by recovery.
+    /// Without HyStart, and with a queue of one bandwidth-delay product. Slow start ends at the receive window. From
+    /// then on, only recovery costs goodput.
     Full,
 }
 
-/// Our choice: 20 s at 10 Gbit/s are 400 round trips and some 160 losses.
+/// Our choice: 20 s at 10 Gbit/s have 400 round trips and some 160 losses.
 const LARGE_BDP_DURATION: Duration = Duration::from_secs(20);
 /// Three times the window of 45,000 segments, with room.
 const LARGE_BDP_SEND_BUFFER: u64 = 1 << 30;
 /// One bandwidth-delay product.
 const LARGE_BDP_QUEUE: u32 = 41_667;
-/// Our choice of a reader that is fast: a tenth of a processor that copes with 950 Mbit/s, as in the paper's testbed.
+/// Our choice of a fast reader: a tenth of a processor that copes with 950 Mbit/s, as in the paper's testbed.
 pub const FAST_READER: f64 = 4.75;
 
 impl BeyondFlow {
-    /// All of them.
+    /// All flows beyond the tables.
     pub fn all() -> Vec<BeyondFlow> {
         use ReductionName::{Prr, Qarr};
         let flows = |question, congestion, reduction, variants: &[Variant]| -> Vec<BeyondFlow> {
@@ -75,7 +76,7 @@ impl BeyondFlow {
         higher.into_iter().chain(readers).chain(large).collect()
     }
 
-    /// Its path.
+    /// The path.
     pub fn setup(&self) -> Setup {
         match self.question {
             Question::HigherLoss => Setup { mbps: 20.0, rtt_ms: 100, loss: SetupLoss::Random(0.2) },
@@ -86,7 +87,7 @@ impl BeyondFlow {
         }
     }
 
-    /// What the receiving application reads at most; `None` for all that comes.
+    /// The highest rate at which the application reads; `None` without a limit.
     pub fn reads_mbps(&self) -> Option<f64> {
         match self.question {
             Question::Reader(share) => Some(share * self.setup().payload_mbps()),
@@ -94,7 +95,7 @@ impl BeyondFlow {
         }
     }
 
-    /// As a scenario.
+    /// The flow as a scenario.
     pub fn scenario(&self, seed: u64) -> Scenario {
         let detection = DetectionName::Fack;
         let sender = SenderSetup {
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
     use crate::run::run;
 
-    /// Whatever the reader, no rule is broken, and with Hack 1 opportunistic retransmission takes nothing away.
+    /// With every reader, no rule is broken, and opportunistic retransmission with Hack 1 costs no goodput.
     #[test]
     fn a_slow_reader_does_not_break_it() {
         let flows = BeyondFlow::all();

@@ -1,60 +1,60 @@
-//! The published cells, and the experiment that each of them is (Section VII.A, Table 3).
+//! The published cells, and the experiment of each cell (Section VII.A, Table 3).
 
 /// One cell of Tables 1 to 15.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Its table.
+    /// Number of its table.
     pub table: u8,
-    /// Empty in Tables 1 to 5, which do not depend on it.
+    /// Congestion control. It is empty in Tables 1 to 5, which do not depend on it.
     pub congestion_control: String,
     /// RH, PRR, QARR or BARR.
     pub loss_recovery: String,
-    /// What was changed in the sender.
+    /// Changes to the sender.
     pub variant: Variant,
-    /// Computed by the paper's model, not measured.
+    /// True if the paper's model computed the value; false if it was measured.
     pub numerical: bool,
-    /// What the table varies.
+    /// The parameter that the table varies.
     pub axis: String,
-    /// And its value.
+    /// The value of that parameter.
     pub axis_value: f64,
-    /// As published: a share of the link in Tables 1 to 5, Mbit/s in the others.
+    /// The published value: a share of the link in Tables 1 to 5, Mbit/s in the others.
     pub published: f64,
-    /// Of the link, in percent; where it was published.
+    /// The published percentage of the link, if there is one.
     pub published_percent: Option<f64>,
 }
 
-/// What was changed in the sender, or in the link.
+/// Changes to the sender or to the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// Linux 3.10 with the loss recovery named.
     Original,
-    /// Opportunistic retransmission alone.
+    /// With opportunistic retransmission alone.
     Opportunistic,
-    /// And the refined growth of the send buffer.
+    /// Also with the refined growth of the send buffer.
     Optimized,
-    /// And a link that drops no retransmission.
+    /// Also with a link that drops no retransmission.
     OptimizedNoRetransmissionLoss,
-    /// Optimized, and Hack 1.
+    /// `Optimized` with Hack 1.
     OptimizedHack1,
 }
 
 /// The path of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setup {
-    /// C, of IP bytes and 15 bytes of framing per packet.
+    /// C: the rate of IP bytes and 15 bytes of framing per packet.
     pub mbps: f64,
-    /// U, milliseconds.
+    /// U in milliseconds.
     pub rtt_ms: u64,
-    /// What is lost.
+    /// The losses.
     pub loss: SetupLoss,
 }
 
-/// What is lost on the path of a cell.
+/// The losses on the path of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SetupLoss {
     /// Each packet, with this probability in percent.
     Random(f64),
-    /// So many packets that follow each other, now and then.
+    /// A number of consecutive packets, at intervals.
     Burst(u32),
 }
 
@@ -67,7 +67,7 @@ impl Variant {
         ("optimized_hack1", Variant::OptimizedHack1),
     ];
 
-    /// As the published numbers have it.
+    /// The name in the published numbers.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, variant)| *variant == self).map_or("", |(name, _)| name)
     }
@@ -76,12 +76,12 @@ impl Variant {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, variant)| *variant)
     }
 
-    /// Whether new data may go beyond the receive window.
+    /// True if new data may go beyond the receive window.
     pub fn is_opportunistic(self) -> bool {
         self != Variant::Original
     }
 
-    /// Whether the send buffer grows to three windows in place of two.
+    /// True if the send buffer grows to three windows instead of two.
     pub fn has_refined_buffer(self) -> bool {
         !matches!(self, Variant::Original | Variant::Opportunistic)
     }
@@ -117,7 +117,7 @@ impl Cell {
         })
     }
 
-    /// The path that it was measured on.
+    /// The path of the cell.
     pub fn setup(&self) -> Setup {
         let rtt = |otherwise: u64| {
             if self.axis == "propagation_delay_ms" { self.axis_value as u64 } else { otherwise }
@@ -125,7 +125,7 @@ impl Cell {
         let loss = |otherwise: f64| if self.axis == "loss_percent" { self.axis_value } else { otherwise };
         let (mbps, loss) = match self.table {
             1 | 4 => (20.0, SetupLoss::Burst(self.axis_value as u32)),
-            // Section IV.B: where the delay varies, ten packets are lost.
+            // Section IV.B: if the delay varies, ten packets are lost.
             2 | 5 => (20.0, SetupLoss::Burst(10)),
             6..=9 => (20.0, SetupLoss::Random(loss(0.1))),
             10..=13 => (100.0, SetupLoss::Random(loss(0.1))),
@@ -137,7 +137,7 @@ impl Cell {
 }
 
 impl Setup {
-    /// AW in segments: the text has C x U, its tables imply 180 at 20 Mbit/s and 100 ms.
+    /// AW in segments. The text has C x U; its tables imply 180 at 20 Mbit/s and 100 ms.
     pub fn window_segments(&self) -> u32 {
         (180.0 * self.mbps / 20.0 * self.rtt_ms as f64 / 100.0).round() as u32
     }
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(cells.len(), 488);
         assert_eq!(cells.iter().filter(|cell| cell.numerical).count(), 72);
         let percent_of = |cell: &Cell| cell.published / cell.setup().mbps * 100.0;
-        // Whatever has a percentage has one of the rate that its setup says; three cells differ in the text itself.
+        // Each published percentage fits the rate of its setup. Three cells differ in the text itself.
         let odd = |cell: &&Cell| cell.published_percent.is_some_and(|p| (p - percent_of(cell)).abs() > 0.6);
         let odd: Vec<String> = cells.iter().filter(odd).map(|cell| format!("{cell:?}")).collect();
         assert!(odd.len() <= 6, "{odd:#?}");

@@ -11,7 +11,7 @@ use paceline_wire::{Duration, Rate};
 use super::cells::{Cell, Setup, SetupLoss, Variant};
 use crate::scenario::{Flow, PathLink, Scenario, TcpFlow, Transport};
 
-/// What the sender of a cell runs. The default is Linux 6.1: CUBIC, PRR, RACK-TLP.
+/// The sender of a cell. The default is Linux 6.1: CUBIC, PRR, RACK-TLP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SenderSetup {
     /// Congestion control.
@@ -36,7 +36,7 @@ impl Default for SenderSetup {
 }
 
 impl SenderSetup {
-    /// The sender of a cell; `None` for a name that nobody has.
+    /// The sender of a cell; `None` if a name is unknown.
     pub fn of(cell: &Cell, detection: DetectionName) -> Option<SenderSetup> {
         let congestion = match cell.congestion_control.as_str() {
             "" => CongestionName::Cubic,
@@ -51,7 +51,7 @@ impl SenderSetup {
     }
 
     fn config(&self) -> Config {
-        // FACK stands for the paper's kernel, in which cwnd ends at the receive window: so does the send buffer, then.
+        // FACK stands for the paper's kernel. There the receive window limits cwnd, and so the send buffer, too.
         let (validation, hystart) = match self.detection {
             DetectionName::Fack => (ValidationName::Linux310, HystartName::Linux310),
             _ => (ValidationName::Linux, HystartName::Linux),
@@ -80,23 +80,23 @@ const DURATION: Duration = Duration::from_secs(200);
 const FRAMING_BYTES: u64 = 15;
 const PACKET_BYTES: u64 = 1_500;
 const SEGMENT_BYTES: u32 = 1_448;
-/// Gigabit Ethernet, which the hosts of the testbed had (Section VII.A).
+/// The hosts of the testbed had Gigabit Ethernet (Section VII.A).
 const NIC_MBPS: f64 = 1_000.0;
 const NIC_FRAMING_BYTES: u64 = 38;
 /// L of Table 3 in packets.
 const QUEUE_PACKETS: u32 = 3_000;
-/// Our choice: bursts are lost every 15 s, so that CUBIC's window has grown back (within 7 s) when the next one comes. The
-/// first one comes when slow start has long been over.
+/// Our choice: a burst is lost every 15 s. CUBIC's window grows back within 7 s, so it is whole when the next burst
+/// comes. The first burst comes long after slow start.
 const BURST_INTERVAL_S: f64 = 15.0;
 const FIRST_BURST_S: f64 = 20.0;
 
 impl Setup {
-    /// What the bottleneck carries of IP bytes in full packets.
+    /// The rate of IP bytes in full packets at the bottleneck.
     pub fn rate(&self) -> Rate {
         Rate::from_mbps(self.mbps).mul_ratio(PACKET_BYTES, PACKET_BYTES + FRAMING_BYTES)
     }
 
-    /// What of it can be payload.
+    /// The rate of payload at the bottleneck.
     pub fn payload_mbps(&self) -> f64 {
         self.mbps * f64::from(SEGMENT_BYTES) / (PACKET_BYTES + FRAMING_BYTES) as f64
     }
@@ -107,7 +107,8 @@ impl Setup {
         let mut path: Vec<PathLink> = self.nic().into_iter().collect();
         let mut loss = self.loss(seed);
         if let Loss::Scripted(_) = loss {
-            // The paper's emulator drops a burst before the bottleneck, which goes on sending what it has.
+            // The paper's emulator drops a burst before the bottleneck. The bottleneck goes on sending the packets that
+            // it has.
             let down = LinkConfig { loss: std::mem::take(&mut loss), ..LinkConfig::default() };
             path.push(PathLink { name: "drops".into(), down, up: LinkConfig::default() });
         }
@@ -127,9 +128,9 @@ impl Setup {
         let window = self.window_segments() * SEGMENT_BYTES;
         let client = Config {
             receive_buffer: ReceiveBuffer::Fixed(window),
-            // AW is a constant of the text, from the first packet on.
+            // In the text, AW is constant from the first packet on.
             receive_window: ReceiveWindowName::Fixed,
-            // The paper's receiver answers every packet behind a hole; Linux does not since 4.18.
+            // The paper's receiver answers every packet behind a hole. Linux has not done so since 4.18.
             sack_compression: sender.detection != DetectionName::Fack,
             ..Config::default()
         };
@@ -145,8 +146,9 @@ impl Setup {
         }
     }
 
-    /// The sender's network card, where it matters: where a window is longer than the queue, a burst that came at once would
-    /// overflow it. A card never drops (the sender waits for it), and a link of 10 Gbit/s would have another one.
+    /// The sender's network card, if it matters. If a window is longer than the queue, a burst that comes at once would
+    /// overflow the queue. A card never drops, because the sender waits for it. A link of 10 Gbit/s would have another
+    /// card.
     fn nic(&self) -> Option<PathLink> {
         let matters = self.window_segments() > QUEUE_PACKETS && self.mbps <= 1_000.0;
         let rate = RateProcess::Constant(Rate::from_mbps(NIC_MBPS));
@@ -162,7 +164,7 @@ impl Setup {
         }
     }
 
-    /// Where in a window a burst falls is drawn, for what happens depends on it.
+    /// The place of a burst within the window is drawn, because the result depends on it.
     fn bursts(&self, packets: u32, seed: u64) -> Vec<ScriptedLoss> {
         let mut random = Random::named(seed, "bursts");
         let packets_per_s = self.rate().as_bytes_per_sec() as f64 / PACKET_BYTES as f64;
@@ -186,16 +188,16 @@ mod tests {
         run(&setup.scenario(sender, 1)).unwrap().flows[0].goodput_mbps
     }
 
-    /// The paper has 19.1 to 19.3. The ceiling is 20 x 1,448 / 1,515 = 19.12, of which slow start from ten packets costs half a
-    /// second of 200.
+    /// The paper has 19.1 to 19.3. The ceiling is 20 x 1,448 / 1,515 = 19.12. Slow start from ten packets costs half a
+    /// second of the 200 s.
     #[test]
     fn without_loss_the_link_is_full() {
         let ours = mbps(0.0, &SenderSetup::default());
         assert!((19.05..19.12).contains(&ours), "{ours}");
     }
 
-    /// Beyond the tables: Vegas with QARR gains 25 % at 0.2 %. The paper expects 37 %, and 30 % were to be shown: as found, our
-    /// flow reaches what the formula allows it (80 % of the link), and the paper's less.
+    /// Beyond the tables: Vegas with QARR gains 25 % at 0.2 %. The paper expects 37 %, and 30 % were to be shown. As
+    /// found, our flow reaches the rate that the formula allows (80 % of the link). The paper's flow reaches less.
     #[test]
     fn the_gain_grows_with_the_loss() {
         let sender = |variant| SenderSetup {

@@ -9,7 +9,7 @@ use super::experiment::SenderSetup;
 use crate::run::{Watch, run_watched};
 use crate::scenario::ScenarioError;
 
-/// A point of the grid. CUBIC and RACK-TLP, which finds lost retransmissions.
+/// A point of the grid, with CUBIC and RACK-TLP. RACK-TLP detects lost retransmissions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GridPoint {
     /// Rate of the bottleneck.
@@ -18,9 +18,9 @@ pub struct GridPoint {
     pub rtt_ms: u64,
     /// Random loss.
     pub loss_percent: f64,
-    /// What cwnd does during recovery.
+    /// Rate reduction during recovery.
     pub reduction: ReductionName,
-    /// With opportunistic retransmission and a send buffer of three windows.
+    /// If true, the sender has opportunistic retransmission and a send buffer of three windows.
     pub opportunistic: bool,
 }
 
@@ -55,7 +55,7 @@ impl GridPoint {
     /// The share of the link by formula.
     ///
     /// # Errors
-    /// A point that the model does not cover.
+    /// Fails if the model does not cover the point.
     pub fn predicted(&self) -> Result<f64, DomainError> {
         let path = FlowPath {
             c_packets_per_s: self.mbps * 1e6 / 8.0 / FRAMED_BYTES,
@@ -82,7 +82,7 @@ impl GridPoint {
     /// The share of the link in one run.
     ///
     /// # Errors
-    /// What cannot be simulated; that `watch` gave it up.
+    /// Fails if the point cannot be simulated, or if `watch` ends the run.
     pub fn simulated(&self, seed: u64, watch: &mut dyn Watch) -> Result<f64, ScenarioError> {
         let variant = if self.opportunistic { Variant::Optimized } else { Variant::Original };
         let detection = DetectionName::RackTlp;
@@ -96,7 +96,7 @@ impl GridPoint {
 mod tests {
     use super::*;
 
-    /// One run each: what is left open by the paper is predicted within five points of the link.
+    /// One run for each point. The formula predicts what the paper leaves open within five points of the link.
     #[test]
     fn the_formula_predicts_the_simulator() {
         let point = |rtt_ms, loss_percent, reduction, opportunistic| GridPoint {

@@ -1,4 +1,4 @@
-//! Cells run anew.
+//! Runs of cells.
 
 use paceline_tcp::DetectionName;
 
@@ -9,24 +9,24 @@ use crate::run::{Watch, run_watched};
 use crate::scenario::ScenarioError;
 use paceline_judge::Sample;
 
-/// What one run of a cell yields.
+/// Results of one run of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellRun {
-    /// In the unit of the cell.
+    /// The value in the unit of the cell.
     pub value: f64,
     /// Recoveries of the sender.
     pub recoveries: u64,
-    /// Of those, in how many the application had not been woken in time.
+    /// Recoveries in which the application had not been woken in time.
     pub stalled: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
 }
 
 impl Cell {
-    /// One run of an experimental cell.
+    /// Runs an experimental cell once.
     ///
     /// # Errors
-    /// What cannot be simulated; that `watch` gave it up.
+    /// Fails if the cell cannot be simulated, or if `watch` ends the run.
     pub fn run(
         &self,
         seed: u64,

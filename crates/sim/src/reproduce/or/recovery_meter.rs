@@ -1,7 +1,7 @@
-//! The share of the bottleneck that is used during loss recovery: Tables 1, 2, 4 and 5.
+//! The used share of the bottleneck during loss recovery: Tables 1, 2, 4 and 5.
 //!
-//! The span of Section III runs from when the bottleneck begins to send the first retransmission until it begins to send the
-//! first packet that left the sender once the ACK of that retransmission had come back.
+//! The span of Section III starts when the bottleneck begins to send the first retransmission. The sender gets the ACK
+//! of that retransmission and then sends a packet. The span ends when the bottleneck begins to send this packet.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,26 +11,26 @@ use paceline_wire::{Duration, Flags, Instant, Packet, Rate, Seq};
 
 use crate::network::Tap;
 
-/// Measures one flow over one bottleneck. Clones measure together.
+/// Measures one flow over one bottleneck. Clones share the measurement.
 #[derive(Clone, Debug)]
 pub struct RecoveryMeter(Rc<RefCell<State>>);
 
 /// One recovery.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecoveryUse {
-    /// When the bottleneck began to send the first retransmission.
+    /// Time at which the bottleneck began to send the first retransmission.
     pub from: Instant,
-    /// When it began to send the first packet that the ACK released.
+    /// Time at which it began to send the first packet that the ACK released.
     pub to: Instant,
-    /// How long it was sending in between.
+    /// Time in between during which it was sending.
     pub busy: Duration,
 }
 
-/// On the bottleneck.
+/// Tap on the bottleneck.
 #[derive(Clone, Debug)]
 struct DataSide(RecoveryMeter);
 
-/// On the link by which ACKs reach the sender.
+/// Tap on the link by which ACKs reach the sender.
 #[derive(Clone, Debug)]
 struct AckSide(RecoveryMeter);
 
@@ -53,11 +53,11 @@ enum Phase {
     Sent(Handed),
     /// Its ACK has come back.
     Acknowledged(Handed),
-    /// And so this packet was sent.
+    /// The ACK released this packet.
     Released(Handed, Handed),
 }
 
-/// A packet, known by when it was handed to the bottleneck and what it carries.
+/// A packet, identified by its sequence number and the time at which it was handed to the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Handed {
     at: Instant,
@@ -65,7 +65,7 @@ struct Handed {
 }
 
 impl RecoveryMeter {
-    /// For a bottleneck of a constant rate.
+    /// A meter for a bottleneck of a constant rate.
     pub fn new(rate: Rate) -> Self {
         RecoveryMeter(Rc::new(RefCell::new(State {
             rate,
@@ -77,24 +77,24 @@ impl RecoveryMeter {
         })))
     }
 
-    /// A tap for the bottleneck.
+    /// Returns a tap for the bottleneck.
     pub fn data_side(&self) -> Box<dyn Tap> {
         Box::new(DataSide(self.clone()))
     }
 
-    /// A tap for the link by which ACKs reach the sender.
+    /// Returns a tap for the link by which ACKs reach the sender.
     pub fn ack_side(&self) -> Box<dyn Tap> {
         Box::new(AckSide(self.clone()))
     }
 
-    /// All that are over.
+    /// All recoveries that are over.
     pub fn recoveries(&self) -> Vec<RecoveryUse> {
         self.0.borrow().recoveries.clone()
     }
 }
 
 impl RecoveryUse {
-    /// Busy time over all of it.
+    /// The busy share of the span.
     pub fn utilization(&self) -> f64 {
         self.busy.as_secs_f64() / self.to.saturating_since(self.from).as_secs_f64()
     }
@@ -136,7 +136,7 @@ impl Tap for AckSide {
 }
 
 impl State {
-    /// A packet has left the bottleneck: when that began to send it follows from how long it waited.
+    /// A packet has left the bottleneck. Its wait tells when the bottleneck began to send it.
     fn left(&mut self, handed: Handed, delivered: &Delivered) {
         let start = delivered.sent + delivered.queue_delay;
         let (Phase::Sent(first) | Phase::Acknowledged(first) | Phase::Released(first, _)) = self.phase else {
@@ -179,8 +179,8 @@ mod tests {
         Delivered { at: sent + queue_delay + Duration::from_millis(51), packet, sent, queue_delay }
     }
 
-    /// Packets of 1,000 IP bytes take a millisecond. Of a window, two are lost: their repairs leave back to back, then nothing
-    /// until the ACK has come.
+    /// Packets of 1,000 IP bytes take a millisecond. Two packets of a window are lost. Their repairs leave back to
+    /// back. Then nothing leaves until the ACK has come.
     #[test]
     fn from_the_first_repair_to_what_its_ack_releases() {
         let meter = RecoveryMeter::new(Rate::from_bytes_per_sec(1_000_000));
@@ -191,7 +191,7 @@ mod tests {
         for (seq, sent_ms) in [(1_920, 100), (2_880, 101)] {
             data.sent(at(sent_ms), &packet(seq, 0, 960));
         }
-        // It waited for 10 ms behind the rest of the window.
+        // The first repair waited for 10 ms behind the rest of the window.
         data.delivered(&delivered(packet(8_640, 0, 960), at(0), 109));
         data.delivered(&delivered(packet(1_920, 0, 960), at(100), 10));
         data.delivered(&delivered(packet(2_880, 0, 960), at(101), 10));

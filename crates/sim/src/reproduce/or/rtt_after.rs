@@ -14,7 +14,7 @@ use crate::run::run_watched;
 use crate::scenario::{Load, PathLink, Scenario, ScenarioError, Transport};
 use crate::workload::SizeRange;
 
-/// What a packet's round trip takes before a drop, and at most in the second after it was repaired.
+/// The longest round trips before and after a drop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RttAfter {
     /// Mean over the five drops of the longest round trip in the half second before.
@@ -26,13 +26,13 @@ pub struct RttAfter {
 /// A download with its five drops, for plots.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RttTrace {
-    /// What happens around the drops.
+    /// The round trips around the drops.
     pub after: RttAfter,
-    /// Seconds, and the longest round trip of the 50 ms before, in milliseconds.
+    /// Time in seconds, and the longest round trip of the 50 ms before it, in milliseconds.
     pub rtt_ms: Vec<(f64, f64)>,
-    /// When the drops were, in seconds.
+    /// Times of the drops, in seconds.
     pub drops_s: Vec<f64>,
-    /// The sender.
+    /// The sender over time.
     pub sender: SenderTrace,
 }
 
@@ -44,11 +44,11 @@ const AFTER: Duration = Duration::from_secs(2);
 /// Our choice: half a round trip shows every spike.
 const PLOT_STEP_S: f64 = 0.05;
 
-/// When packets were handed to the bottleneck, and how long they waited there.
+/// Times at which packets were handed to the bottleneck, and their waits there.
 #[derive(Clone, Debug, Default)]
 struct Waits(Rc<RefCell<Vec<(Instant, Duration)>>>);
 
-/// When packets reach a link, by number.
+/// Times at which packets reach a link, by number.
 #[derive(Clone, Debug, Default)]
 struct Passed(Rc<RefCell<Vec<Instant>>>);
 
@@ -65,7 +65,7 @@ impl Tap for Passed {
 }
 
 impl RttAfter {
-    /// By how much of itself the round trip grew.
+    /// The growth of the round trip, as a share of the one before.
     pub fn growth(&self) -> f64 {
         self.after_ms / self.before_ms - 1.0
     }
@@ -75,7 +75,7 @@ impl RttTrace {
     /// Runs the download.
     ///
     /// # Errors
-    /// What cannot be simulated.
+    /// Fails if the download cannot be simulated.
     pub fn record(sender: &SenderSetup) -> Result<RttTrace, ScenarioError> {
         let setup = Setup { mbps: 20.0, rtt_ms: 100, loss: SetupLoss::Random(0.0) };
         let packets = DOWNLOAD_BYTES / SEGMENT_BYTES;
@@ -114,7 +114,7 @@ impl RttTrace {
     }
 }
 
-/// 50 MB, of which the packets of those numbers are dropped once.
+/// A download of 50 MB. The packets with the numbers `drops` are dropped once.
 fn download(setup: &Setup, sender: &SenderSetup, drops: &[u64]) -> Scenario {
     let mut scenario = setup.scenario(sender, 1);
     for flow in &mut scenario.flows {

@@ -1,21 +1,21 @@
-//! What a sender does over time, for plots.
+//! A sender over time, for plots.
 
 use paceline_tcp::Status;
 use paceline_wire::Instant;
 
 use crate::run::Watch;
 
-/// A sender, every 100 ms.
+/// The states of a sender, every 100 ms.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SenderTrace {
-    /// In order of time.
+    /// The states in order of time.
     pub rows: Vec<SenderRow>,
 }
 
-/// A sender at one time.
+/// The state of a sender at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SenderRow {
-    /// Since the start of the run.
+    /// Time since the start of the run.
     pub at_s: f64,
     /// Congestion window in packets.
     pub cwnd_packets: u32,

@@ -1,6 +1,6 @@
-//! Which assumption of Theorem 10 decides in how many recoveries the application stalls: it lets a recovery send beta x cwnd of new data.
-//! What is repaired is part of that. The longer the burst that was lost, the less new data is wanted of the buffer, and the rarer are
-//! stalls.
+//! The number of recoveries in which the application stalls, and the assumption of Theorem 10 that decides it. The
+//! theorem lets a recovery send beta x cwnd of new data. But repairs are part of this amount. The longer the lost
+//! burst, the less new data the recovery takes from the buffer, and the rarer are stalls.
 
 use paceline_tcp::{CongestionName, DetectionName, ReductionName};
 use paceline_theory::or::theorem_10;
@@ -8,7 +8,7 @@ use paceline_theory::or::theorem_10;
 use super::{SenderSetup, Setup, SetupLoss, Variant};
 use crate::run::run;
 
-/// Of the recoveries of so many runs over 20 Mbit/s and 100 ms, with a send buffer of two windows.
+/// The share of stalled recoveries in five runs over 20 Mbit/s and 100 ms, with a send buffer of two windows.
 fn stalled_share(reduction: ReductionName, burst: u32) -> f64 {
     let setup = Setup { mbps: 20.0, rtt_ms: 100, loss: SetupLoss::Burst(burst) };
     let sender = SenderSetup {

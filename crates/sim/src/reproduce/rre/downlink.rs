@@ -1,4 +1,4 @@
-//! What the downlink delivers: payload over time, and how long it waited.
+//! The downlink: payload over time, and waits of packets.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,11 +13,11 @@ use crate::run::{Watch, run_watched};
 use crate::scenario::ScenarioError;
 use crate::topology::transfer_of;
 
-/// Watches data packets on the downlink. Clones watch together.
+/// Watches data packets on the downlink. Clones share the observations.
 #[derive(Clone, Debug, Default)]
 struct Meter(Rc<RefCell<Downlink>>);
 
-/// What was seen of all downloads together.
+/// Measurements of all downloads together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Downlink {
     first: Option<Instant>,
@@ -26,11 +26,11 @@ pub struct Downlink {
     bytes: u64,
     /// Bins of [`BIN`].
     bins: Vec<Bin>,
-    /// Of each transfer, bytes in each bin.
+    /// Bytes in each bin, by transfer.
     of_transfers: Vec<Vec<u64>>,
 }
 
-/// A tenth of a second.
+/// Measurements of a tenth of a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bin {
     /// Payload that arrived in it.
@@ -41,23 +41,23 @@ pub struct Bin {
     packets: u64,
 }
 
-/// The result of a run, and what the downlink saw of it.
+/// The result of a run, and the measurements of the downlink.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watched {
     /// Flows are in the order of the transfers.
     pub result: RunResult,
-    /// All downloads.
+    /// Measurements of all downloads.
     pub downlink: Downlink,
 }
 
-/// How long a bin is.
+/// Length of a bin.
 pub const BIN: Duration = Duration::from_millis(100);
 
 impl Setup {
     /// Runs `transfers`.
     ///
     /// # Errors
-    /// What cannot be simulated; that `watch` gave it up.
+    /// Fails if the transfers cannot be simulated, or if `watch` ends the run.
     pub fn run(
         &self,
         transfers: &[Transfer],
@@ -107,19 +107,19 @@ impl Downlink {
         of[number] += bytes;
     }
 
-    /// The share of the link that was used from the first data byte to the last.
+    /// The used share of the link from the first data byte to the last.
     pub fn utilization(&self, mbps: f64) -> f64 {
         let Some(first) = self.first else { return 0.0 };
         let time_s = self.last.saturating_since(first).as_secs_f64();
         (self.bytes - self.first_bytes) as f64 * 8.0 / (time_s * mbps * 1e6 * PAYLOAD_SHARE)
     }
 
-    /// Bins since the start of the run.
+    /// All bins since the start of the run.
     pub fn bins(&self) -> &[Bin] {
         &self.bins
     }
 
-    /// Of what the first two transfers got while both had something to send, the share of the first.
+    /// The first transfer's share of the bytes of the first two, while both had data to send.
     pub fn share_of_first(&self) -> f64 {
         let [first, second, ..] = &self.of_transfers[..] else { return f64::NAN };
         let start = second.iter().take_while(|bytes| **bytes == 0).count();
@@ -128,7 +128,7 @@ impl Downlink {
         sum.0 as f64 / (sum.0 + sum.1) as f64
     }
 
-    /// How long a packet waited on average.
+    /// Mean wait of a packet.
     pub fn mean_wait_s(&self) -> f64 {
         let packets: u64 = self.bins.iter().map(|bin| bin.packets).sum();
         let wait: f64 = self.bins.iter().map(|bin| bin.wait_sum.as_secs_f64()).sum();
@@ -137,25 +137,25 @@ impl Downlink {
 }
 
 impl Bin {
-    /// Payload over the bin's length.
+    /// Rate of the payload in this bin.
     pub fn mbps(&self) -> f64 {
         self.bytes as f64 * 8.0 / BIN.as_secs_f64() / 1e6
     }
 
-    /// How long its packets waited on average.
+    /// Mean wait of the bin's packets.
     pub fn mean_wait_s(&self) -> f64 {
         self.wait_sum.as_secs_f64() / self.packets.max(1) as f64
     }
 }
 
 impl Watched {
-    /// Of the download with this number among downloads.
+    /// Goodput of download `number`, counted among downloads.
     pub fn goodput_mbps(&self, number: usize) -> f64 {
         let mut downloads = self.result.flows.iter().filter(|flow| flow.direction == Direction::Down);
         downloads.nth(number).map_or(f64::NAN, |flow| flow.goodput_mbps)
     }
 
-    /// Packets that found the downlink's buffer full.
+    /// Number of packets that found the downlink's buffer full.
     pub fn overflow(&self) -> u64 {
         let link = self.result.links.get("radio_down");
         link.and_then(|link| link.drops_by_cause.get("queue")).copied().unwrap_or(0)

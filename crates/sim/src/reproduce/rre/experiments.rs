@@ -1,4 +1,4 @@
-//! What each figure runs.
+//! The runs of each figure.
 
 use paceline_path::random::Random;
 use paceline_tcp::CongestionName;
@@ -22,7 +22,7 @@ pub const SHORT_BYTES: u64 = 1_000_000;
 pub const LONG_BYTES: u64 = 10_000_000;
 /// Our choice of an uplink above every threshold of Fig. 7 (Section III-D).
 pub const GOOD_UP_MBPS: f64 = 1.0;
-/// Our choice: a run that is not over then is given up, and what has arrived counts.
+/// Our choice: a longer run is given up, and the data that has arrived counts.
 pub const RUN_MAX_S: f64 = 600.0;
 /// Our choice: at 250 kbit/s two round trips through a full uplink.
 pub const LONG_DOWNLOAD_S: f64 = 60.0;
@@ -43,7 +43,7 @@ pub struct Point {
     pub down_mbps: f64,
     /// Uplink rate.
     pub up_mbps: f64,
-    /// How long before.
+    /// Delay of the download after the upload's start.
     pub delay_s: f64,
 }
 
@@ -52,13 +52,13 @@ pub struct Point {
 pub struct Phone {
     /// The figure.
     pub figure: u8,
-    /// Where, and what.
+    /// Network, place and phone.
     pub name: &'static str,
     /// Median downlink rate.
     pub down_mbps: f64,
     /// Median uplink rate.
     pub up_mbps: f64,
-    /// Of the phone (Table I).
+    /// Uplink buffer of the phone (Table I).
     pub up_buffer_bytes: u64,
 }
 
@@ -67,7 +67,7 @@ pub fn slow_uplink_down_mbps() -> impl Iterator<Item = f64> {
     (1..=32).map(|n| f64::from(n) * 0.25)
 }
 
-/// Uplink rates of Figs. 7 and 8, every 5 kbit/s. Our choice of the last: well above the highest threshold.
+/// Uplink rates of Figs. 7 and 8, every 5 kbit/s. Our choice of the last one: well above the highest threshold.
 pub fn slow_uplink_up_kbps() -> impl Iterator<Item = f64> {
     (1..=60).map(|n| f64::from(n) * 5.0)
 }
@@ -82,7 +82,7 @@ pub fn up_mbps() -> impl Iterator<Item = f64> {
     (1..=12).map(|n| f64::from(n) * 0.25)
 }
 
-/// By how much the download of Fig. 9, or the second flow of Fig. 12, starts later.
+/// Delay of the download in Fig. 9, and of the second flow in Fig. 12.
 pub fn delays_s() -> impl Iterator<Item = f64> {
     (1..=10).map(f64::from)
 }
@@ -100,7 +100,7 @@ impl Point {
         Setup::new(self.down_mbps, self.up_mbps, RTT_MS)
     }
 
-    /// The download, and the upload that began before.
+    /// The download, and the upload that begins before it.
     pub fn transfers(&self, scheme: CongestionName, bytes: Option<u64>) -> [Transfer; 2] {
         [Transfer::download(scheme, bytes).after(self.delay_s), Transfer::upload()]
     }
@@ -115,11 +115,11 @@ pub fn steps() -> Setup {
     }
 }
 
-/// When they happen, and when the run ends.
+/// Times of these changes, and the end of the run.
 pub const STEPS_S: [f64; 7] = [4.0, 8.0, 15.0, 20.0, 24.0, 30.0, 40.0];
 
-/// Figs. 14 to 16. The text has uplink rates and buffers. Our choice of downlinks: 2 Mbit/s where the uplink was fast compared to it,
-/// 5 Mbit/s where it was much faster.
+/// Figs. 14 to 16. The text has uplink rates and buffers. Our choice of downlinks: 2 Mbit/s where the uplink was fast
+/// compared to the downlink, 5 Mbit/s where the downlink was much faster.
 pub const PHONES: [Phone; 3] = [
     Phone {
         figure: 14,
@@ -145,8 +145,8 @@ pub const PHONES: [Phone; 3] = [
 ];
 
 impl Phone {
-    /// The network at one time. Our choice: rates lie within 30 % of the median, 0.04 % is lost (Section III-A), the phone's clock has
-    /// the 10 ms of the paper's time.
+    /// The network at one time. Our choice: rates are within 30 % of the median, and 0.04 % is lost (Section III-A).
+    /// The phone's timestamp clock has a tick of 10 ms, as at the time of the paper.
     pub fn setup(&self, seed: u64) -> Setup {
         let mut random = Random::named(seed, self.name);
         let mut near = |mbps: f64| mbps * (0.7 + 0.6 * random.below(1_000) as f64 / 1_000.0);
@@ -158,14 +158,14 @@ impl Phone {
         setup
     }
 
-    /// A download, ten seconds after an upload began, or alone (Section IV).
+    /// A download, ten seconds after the start of an upload or alone (Section IV).
     pub fn transfers(&self, scheme: CongestionName, upload: bool) -> Vec<Transfer> {
         let download = Transfer::download(scheme, Some(SHORT_BYTES));
         if upload { vec![download.after(10.0), Transfer::upload()] } else { vec![download] }
     }
 }
 
-/// What the paper measured, and simulated (Section III-A).
+/// The loss that the paper measured and simulated (Section III-A).
 pub const LOSS_PERCENT: f64 = 0.04;
 
 #[cfg(test)]
@@ -191,7 +191,7 @@ mod tests {
         assert!(rre >= 0.75 && cubic < 0.7, "{rre} of the link, CUBIC {cubic}");
     }
 
-    /// Fig. 9: the paper has a factor of 2 to 4.
+    /// Fig. 9: the paper reports a factor of 2 to 4.
     #[test]
     fn beside_an_upload_it_is_twice_as_fast() {
         let point = Point { down_mbps: 4.0, up_mbps: 1.0, delay_s: 3.0 };
@@ -200,7 +200,8 @@ mod tests {
         assert!(ratio >= 2.0 && rre.overflow() == 0, "{ratio}");
     }
 
-    /// Fig. 12: CUBIC floods the buffer, and what RRE is left it takes for all that there is; it takes its share from one of its kind.
+    /// Fig. 12: CUBIC floods the buffer. RRE takes the rate that CUBIC leaves for the whole rate. Beside another RRE
+    /// flow it gets its share.
     #[test]
     fn a_later_cubic_starves_it_and_a_later_rre_does_not() {
         let shared = |second| {
@@ -217,7 +218,7 @@ mod tests {
         assert!((0.3..0.7).contains(&share) && wait_s < 1.0, "{share}, {wait_s} s of queue");
     }
 
-    /// No rule of TCP is broken by a sender that does not wait for ACKs.
+    /// A sender that does not wait for ACKs breaks no rule of TCP.
     #[test]
     fn the_checker_finds_nothing() {
         let point = Point { down_mbps: 4.0, up_mbps: 0.5, delay_s: 5.0 };

@@ -1,4 +1,5 @@
-//! W. K. Leong et al., "Mitigating Egregious ACK Delays in Cellular Data Networks by Eliminating TCP ACK Clocking": TCP-RRE.
+//! W. K. Leong et al., "Mitigating Egregious ACK Delays in Cellular Data Networks by Eliminating TCP ACK Clocking":
+//! TCP-RRE.
 
 mod downlink;
 pub mod experiments;

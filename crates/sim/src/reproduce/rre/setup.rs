@@ -1,4 +1,4 @@
-//! The paper's network (Section III-A) and who transfers what over it.
+//! The paper's network (Section III-A) and the transfers over it.
 
 use paceline_path::random::Probability;
 use paceline_path::{Delay, DelayStep, LinkConfig, Loss, QueueLimit, RateProcess, RateStep};
@@ -12,19 +12,19 @@ use crate::workload::SizeRange;
 /// The dumbbell of Fig. 5, whose bottleneck is the radio link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    /// Downlink rate, from each time in seconds on.
+    /// Downlink rates, each with the time in seconds from which it holds.
     pub down_mbps: Vec<(f64, f64)>,
     /// Uplink rate.
     pub up_mbps: f64,
-    /// Propagation there and back, from each time in seconds on.
+    /// Propagation delays there and back, each with the time in seconds from which it holds.
     pub rtt_ms: Vec<(f64, f64)>,
-    /// What may wait for the downlink.
+    /// Buffer of the downlink.
     pub down_buffer_bytes: u64,
-    /// And for the uplink.
+    /// Buffer of the uplink.
     pub up_buffer_bytes: u64,
-    /// Lost at random, down.
+    /// Random loss on the downlink.
     pub loss_percent: f64,
-    /// The clients' timestamps.
+    /// The clients' timestamp clock.
     pub clock: TimestampClock,
 }
 
@@ -33,19 +33,19 @@ pub struct Setup {
 pub struct Transfer {
     /// The sender's congestion control.
     pub scheme: CongestionName,
-    /// Where it goes.
+    /// Direction of the data.
     pub direction: Direction,
-    /// How much; `None` for as long as the run lasts.
+    /// Size; `None` for as long as the run lasts.
     pub bytes: Option<u64>,
-    /// Since the start of the run.
+    /// Start time, from the start of the run.
     pub start_s: f64,
 }
 
 /// Table I and Section III-A.
 const DOWN_BUFFER_BYTES: u64 = 2_800_000;
 const UP_BUFFER_BYTES: u64 = 1_000_000;
-/// Our choice: the receive window is never what limits a flow, as in ns-2. 8 Mbit/s x 32 s, the time that the uplink's buffer takes at
-/// 250 kbit/s.
+/// Our choice: the receive window never limits a flow, as in ns-2. It is 8 Mbit/s x 32 s, the time that the uplink's
+/// buffer takes at 250 kbit/s.
 const RECEIVE_WINDOW_BYTES: u32 = 32_000_000;
 
 impl Setup {
@@ -62,7 +62,8 @@ impl Setup {
         }
     }
 
-    /// With these transfers. The run ends with the last one that has a size, or after `duration_s`.
+    /// The scenario with these transfers. It ends with the last transfer that has a size, at the latest after
+    /// `duration_s`.
     pub fn scenario(&self, transfers: &[Transfer], duration_s: f64, seed: u64) -> Scenario {
         let delay = self.delay();
         let down = LinkConfig {
@@ -116,10 +117,11 @@ impl Setup {
     fn flow(&self, transfer: &Transfer) -> Flow {
         let host = Config {
             receive_buffer: ReceiveBuffer::Fixed(RECEIVE_WINDOW_BYTES),
-            // As ns-2's, offered whole at once; Linux opens one as data comes.
+            // As in ns-2, the whole window is offered at once. Linux opens its window as data comes.
             receive_window: ReceiveWindowName::Fixed,
-            // Section III-C: CUBIC, Reno and Westwood are hard to tell apart, since slow start is the same. With HyStart it is not. ns-2.35
-            // has the CUBIC of Linux 2.6.22 (tcp/linux/src/tcp_cubic.c), to which HyStart came with 2.6.29.
+            // Section III-C: CUBIC, Reno and Westwood are hard to tell apart, since slow start is the same. With
+            // HyStart it is not. ns-2.35 has the CUBIC of Linux 2.6.22 (tcp/linux/src/tcp_cubic.c). HyStart came with
+            // 2.6.29.
             hystart: HystartName::Off,
             ..Config::default()
         };
@@ -146,16 +148,16 @@ impl Transfer {
         Transfer { scheme, direction: Direction::Down, bytes, start_s: 0.0 }
     }
 
-    /// An upload that goes on, by CUBIC (Section III-C).
+    /// An endless upload by CUBIC (Section III-C).
     pub fn upload() -> Transfer {
         Transfer { scheme: CongestionName::Cubic, direction: Direction::Up, bytes: None, start_s: 0.0 }
     }
 
-    /// The same, later.
+    /// The same transfer, with a later start.
     pub fn after(self, start_s: f64) -> Transfer {
         Transfer { start_s, ..self }
     }
 }
 
-/// What a packet can carry of payload: 1,448 bytes of 1,500.
+/// The payload's share of a packet: 1,448 bytes of 1,500.
 pub const PAYLOAD_SHARE: f64 = 1_448.0 / 1_500.0;

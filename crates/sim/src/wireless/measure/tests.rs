@@ -37,7 +37,7 @@ fn without_errors_the_last_hop_is_full_and_in_order() {
     assert_eq!(flow.reordering.reordered, 0);
 }
 
-/// Errors that the link layer repairs reorder; the more, the more.
+/// The link layer's repairs reorder packets. More errors mean more reordering.
 #[test]
 fn hops_reorder_what_they_repair() {
     let share = |error| one(&WirelessPath::named("hops", error).unwrap(), 40).reordering;
@@ -67,7 +67,7 @@ fn flows_of_a_dumbbell_share_it() {
     assert!(flows.iter().all(|flow| (flow.goodput_mbps / sum * 4.0 - 1.0).abs() < 0.4), "{flows:?}");
 }
 
-/// Nothing that no endpoint may do, over stations that move.
+/// The checker finds no violation over stations that move.
 #[test]
 fn the_stream_over_an_ad_hoc_network_is_whole() {
     for (seed, detection) in

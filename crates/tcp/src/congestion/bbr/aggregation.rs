@@ -1,10 +1,10 @@
-//! How many more packets are acknowledged at once than the bandwidth says (tcp_bbr.c:bbr_update_ack_aggregation).
+//! The number of packets acknowledged beyond what the bandwidth explains (tcp_bbr.c:bbr_update_ack_aggregation).
 
 use paceline_wire::{Duration, Instant};
 
 use super::{AckSample, BW_SCALE};
 
-/// The excess over two windows of five round trips each.
+/// The largest excess in two windows of five round trips each.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Aggregation {
     extra_acked: [u32; 2],
@@ -46,7 +46,7 @@ impl Aggregation {
         self.extra_acked[self.win_idx] = self.extra_acked[self.win_idx].max(extra);
     }
 
-    /// What to add to the window.
+    /// Packets to add to cwnd.
     pub(super) fn cwnd(&self, bw: u64) -> u32 {
         let max = packets(bw, EXTRA_ACKED_MAX);
         u64::from(self.extra_acked[0].max(self.extra_acked[1])).min(max) as u32

@@ -1,4 +1,4 @@
-//! Is a policer at work? Two intervals of heavy loss at the same rate say so, and then that rate is used for a while
+//! Detection of policers. After two intervals of heavy loss at the same rate, BBR uses that rate for a while
 //! (tcp_bbr.c:bbr_lt_bw_sampling).
 
 use paceline_wire::Instant;
@@ -20,13 +20,13 @@ pub(super) struct LongTerm {
 const INTERVAL_MIN_RTTS: u32 = 4;
 /// 50 / 256, about 20 %.
 const LOSS_THRESH: u64 = 50;
-/// Two intervals are alike within an eighth, or 4 kbit/s.
+/// Two intervals are alike if they differ by at most an eighth, or 4 kbit/s.
 const BW_RATIO: u64 = BBR_UNIT / 8;
 const BW_DIFF_BYTES_PER_SEC: u64 = 4_000 / 8;
 const BW_MAX_RTTS: u32 = 48;
 
 impl LongTerm {
-    /// The bandwidth, while it is used.
+    /// The long-term bandwidth; `None` while it is not in use.
     pub(super) fn bandwidth_in_use(&self) -> Option<u64> {
         self.use_bw.then_some(self.bw)
     }
@@ -45,7 +45,7 @@ impl LongTerm {
         self.begin_interval(sample);
     }
 
-    /// Takes an ACK. True when the bandwidth was used long enough and probing should begin again.
+    /// Takes an ACK. Returns true when the bandwidth has been in use long enough and probing should begin again.
     pub(super) fn sample(&mut self, sample: &AckSample, round_start: bool, probing: bool) -> bool {
         if self.use_bw {
             if probing && round_start {

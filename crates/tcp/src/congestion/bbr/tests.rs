@@ -1,7 +1,7 @@
 use super::*;
 use crate::rate_sample::RateSample;
 
-/// A path of 100 packets per 100 ms: each ACK brings the rate that the path can carry.
+/// A path of 100 packets per 100 ms. Each ACK reports the rate that the path can carry.
 fn run(bbr: &mut Bbr, rounds: u32, rate_packets: u64) -> (Window, u64) {
     let mut window = Window::new(10, u32::MAX);
     let mut sample =
@@ -17,7 +17,7 @@ fn run(bbr: &mut Bbr, rounds: u32, rate_packets: u64) -> (Window, u64) {
             sample.delivered_total += 1;
             sample.rtt = Some(Duration::from_millis(100));
             sample.srtt = Duration::from_millis(100);
-            // The pacer keeps what is in flight near what the path holds.
+            // The pacer keeps the packets in flight near the path's capacity.
             sample.in_flight = acks as u32 - 1;
             sample.prior_in_flight = acks as u32;
             sample.rate = RateSample {

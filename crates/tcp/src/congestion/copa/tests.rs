@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 
 use super::*;
 
-/// A link that takes `service` for a packet, with a queue without limit, and `rtt` of propagation.
+/// A link with an unlimited queue. It sends a packet in `service`. The propagation delay is `rtt`.
 struct Path {
     copa: Copa,
     window: Window,
@@ -11,10 +11,10 @@ struct Path {
     rtt: Duration,
     service: Duration,
     free_at: Instant,
-    /// In the order of arrival: when it was sent, when it is acknowledged, whether it is ours.
+    /// Packets in the order of arrival: when each was sent, when it is acknowledged, whether it is ours.
     outstanding: VecDeque<(Instant, Instant, bool)>,
     ours: u32,
-    /// Packets that somebody else keeps in the queue.
+    /// Packets that another flow keeps in the queue.
     others: u64,
 }
 
@@ -90,8 +90,8 @@ impl Path {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Section 3: the queue swings between nothing and 2.5 / delta packets. It does so by whole packets, and some swings that leave one are
-/// taken for somebody else's queue.
+/// Section 3: the queue swings between 0 and 2.5 / delta packets. It moves by whole packets. If a swing leaves one
+/// packet, the sender sometimes assumes another flow's queue.
 #[test]
 fn alone_it_keeps_some_packets_in_the_queue_and_empties_it() {
     for (rtt_ms, packets_per_s) in [(50, 1_000), (100, 2_000), (20, 5_000)] {
@@ -126,11 +126,12 @@ fn slow_start_doubles_and_ends_with_a_queue() {
     assert!(windows.windows(2).all(|pair| (18..=22).contains(&(pair[1] * 10 / pair[0]))), "{windows:?}");
     path.run(Duration::from_millis(400), |_| {});
     assert!(!path.copa.slow_start && !path.window.in_slow_start());
-    // The path holds 200 packets, and the queue is seen a round later.
+    // The path holds 200 packets. The sender sees the queue one round trip later.
     assert!((200..=500).contains(&path.window.cwnd), "{}", path.window.cwnd);
 }
 
-/// Section 2.1: v doubles with each window once the direction was the same for three RTTs, and ours is 1 again beyond the target.
+/// Section 2.1: v doubles with each window after the direction was the same for three RTTs. Ours returns to 1 beyond
+/// the target.
 #[test]
 fn the_velocity_doubles_while_the_direction_stays() {
     let mut path = Path::new(50, 1_000);
@@ -152,7 +153,8 @@ fn the_velocity_doubles_while_the_direction_stays() {
     assert!((395..=430).contains(&path.window.cwnd), "{} {velocities:?}", path.window.cwnd);
 }
 
-/// Section 2.2: who fills the queue is competed with, by AIMD on 1 / delta, and when he is gone the default mode returns.
+/// Section 2.2: while another flow fills the queue, the sender competes by AIMD on 1 / delta. Then the default mode
+/// returns.
 #[test]
 fn beside_a_full_queue_it_competes_until_the_queue_empties() {
     let mut path = Path::new(50, 1_000);
@@ -165,7 +167,7 @@ fn beside_a_full_queue_it_competes_until_the_queue_empties() {
     assert!(path.copa.competitive);
     let raised = path.copa.inverse_delta;
     assert!((10..=30).contains(&raised), "{raised}");
-    // Two losses within an RTT are one.
+    // Two losses within an RTT count as one.
     for _ in 0..2 {
         path.sample.lost = 1;
         path.ack(path.sample.srtt);
@@ -177,7 +179,7 @@ fn beside_a_full_queue_it_competes_until_the_queue_empties() {
     assert_eq!((path.copa.competitive, path.copa.inverse_delta), (false, INVERSE_DELTA));
 }
 
-/// In the default mode delta stays, whatever is lost.
+/// In the default mode no loss changes delta.
 #[test]
 fn alone_a_loss_moves_nothing() {
     let mut path = Path::new(50, 1_000);
@@ -222,7 +224,7 @@ fn a_window_that_is_not_used_does_not_grow_and_a_queue_shrinks_it() {
     assert!(path.window.cwnd < before / 2, "{} {before}", path.window.cwnd);
 }
 
-/// A timeout begins with slow start, and one that was wrong is taken back.
+/// Slow start follows a timeout. A spurious timeout is undone.
 #[test]
 fn a_timeout_begins_anew() {
     let mut path = Path::new(50, 1_000);

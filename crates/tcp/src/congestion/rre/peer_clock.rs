@@ -6,9 +6,9 @@ use super::skew::Skew;
 
 /// Turns TSvals into nanoseconds of the peer's clock, counted from the first timestamp that was seen.
 ///
-/// What is known of a tick are bounds that hold whatever queues the packets met. A timestamp was made before it arrived, and
-/// after what it answers was sent. So of two timestamps `d` ticks apart, the later at least `d - 1` and at most `d + 1` ticks
-/// of real time after the earlier:
+/// Two bounds of a tick hold whatever queues the packets met. The peer makes a timestamp before it arrives, and after
+/// the segment that it answers was sent. Of two timestamps `d` ticks apart, the later was made at least `d - 1` and at
+/// most `d + 1` ticks after the earlier:
 ///
 /// - (sent of the later - arrival of the earlier) <= (d + 1) x tick
 /// - (arrival of the later - sent of the earlier) >= (d - 1) x tick
@@ -16,7 +16,7 @@ use super::skew::Skew;
 pub(super) struct PeerClock {
     /// The newest timestamp, and its ticks since the first.
     newest: Option<(u32, i64)>,
-    /// The earliest timestamp whose arrival is known, and the earliest whose cause is known.
+    /// The earliest timestamp with its arrival, and the earliest one whose cause is known with the time of that cause.
     arrived: Option<(i64, Instant)>,
     answered: Option<(i64, Instant)>,
     at_least: u64,
@@ -25,7 +25,7 @@ pub(super) struct PeerClock {
     skew: Skew,
 }
 
-/// Where the peer's time is taken from.
+/// Source of the peer's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 enum Source {
     Learning,
@@ -38,17 +38,20 @@ enum Source {
 /// A time of the peer's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct PeerTime {
-    /// Nanoseconds, from wherever its clock is counted.
+    /// Nanoseconds since any fixed time.
     pub(super) ns: i64,
-    /// How coarse it is.
+    /// The clock's resolution.
     pub(super) tick: Duration,
 }
 
-/// 1 us is Linux with tcp_usec_ts, 1 ms Linux since 4.13, 4 and 10 ms Linux before, by CONFIG_HZ. Section II-A knows 10 ms only.
+/// 1 us is Linux with tcp_usec_ts, 1 ms Linux since 4.13, 4 and 10 ms Linux before, by CONFIG_HZ. Section II-A uses
+/// 10 ms only.
 const TICKS_NS: [u64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];
-/// Our choice: clocks may differ by a thousandth while the tick is learned, twice what RFC 5905 allows an undisciplined one.
+/// Our choice: clocks may differ by a thousandth while the tick is learned. RFC 5905 allows an undisciplined clock half
+/// of that.
 const TOLERANCE: u64 = 1_000;
-/// Our choice: a clock that has run for 73 years stands still, so that differences of its times do not overflow whatever a peer shows.
+/// Our choice: the clock stops after 73 years. So differences of its times do not overflow, whatever timestamps a peer
+/// sends.
 const NS_MAX: i64 = i64::MAX / 4;
 
 impl Default for PeerClock {
@@ -66,7 +69,7 @@ impl Default for PeerClock {
 }
 
 impl PeerClock {
-    /// A timestamp that arrived at `arrival` and answers what was sent at `sent`, if that is known.
+    /// Takes a timestamp that arrived at `arrival`. It answers a segment sent at `sent`, if that is known.
     pub(super) fn observe(&mut self, tsval: u32, sent: Option<Instant>, arrival: Instant) {
         let ticks = self.unwrap(tsval);
         if self.source != Source::Learning {
@@ -86,7 +89,7 @@ impl PeerClock {
         self.judge();
     }
 
-    /// When the peer made this timestamp, or when it came where there is none; `None` while the tick is not known.
+    /// When the peer made this timestamp; without a timestamp, its arrival. `None` while the tick is not known.
     pub(super) fn time(
         &mut self,
         tsval: Option<u32>,
@@ -104,7 +107,7 @@ impl PeerClock {
                 let ns = ns - self.skew.on_time(ns, arrival);
                 Some(PeerTime { ns, tick: Duration::from_nanos(tick as u64) })
             }
-            // RD is then the RTT. Our choice, because a flow must not stop for want of timestamps.
+            // RD is then the RTT. Our choice, because a flow must not stop when timestamps are missing.
             _ => Some(PeerTime { ns: arrival.as_nanos() as i64, tick: Duration::from_micros(1) }),
         }
     }
@@ -158,7 +161,7 @@ mod tests {
         Instant::ZERO + Duration::from_micros(us)
     }
 
-    /// A clock with a phase, read at `at_us`.
+    /// Reads a clock with an offset at `at_us`.
     fn read(tick_us: u64, offset: u32, at_us: u64) -> u32 {
         ((at_us / tick_us) as u32).wrapping_add(offset)
     }
@@ -209,7 +212,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the queues, which may hold ACKs back and let them go at once, the tick is never taken for another.
+        /// No queue makes the clock learn a wrong tick, even if it holds ACKs back and lets them go at once.
         #[test]
         fn queues_do_not_deceive(
             tick in 0usize..4,

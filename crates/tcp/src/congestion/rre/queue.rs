@@ -1,11 +1,11 @@
-//! The queue before the bottleneck: how long it is (Section II-A), and how long it shall be (Sections II-B and II-E).
+//! The bottleneck queue: its length (Section II-A), and its target length (Sections II-B and II-E).
 
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::peer_clock::PeerTime;
 use crate::congestion::AckSample;
 
-/// RD, the relative one-way delay: by the peer's clock when a segment came, less by ours when it was sent.
+/// RD, the relative one-way delay: a segment's arrival by the peer's clock minus its departure by ours.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct OneWayDelay {
     now: i64,
@@ -33,24 +33,24 @@ impl OneWayDelay {
         self.min = Some(delay);
     }
 
-    /// How coarse the peer's clock is.
+    /// The tick of the peer's clock.
     pub(super) fn tick(&self) -> Duration {
         self.tick
     }
 }
 
-/// How much shall be queued, in bytes.
+/// The target of the queue, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Aim {
     /// T.
     pub(super) t: u64,
     /// Half a BDP, which is Bmax - T and T - Bmin.
     pub(super) swing: u64,
-    /// The least of it.
+    /// The least swing.
     pub(super) swing_min: u64,
 }
 
-/// What the sender waits for the answer to what it does (Section II-B: t_buff + RTT).
+/// Time until the sender sees the effect of its rate (Section II-B: t_buff + RTT).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Feedback {
     /// RTT.
@@ -63,8 +63,8 @@ pub(super) struct Feedback {
 const T_MIN_PACKETS: u64 = 30;
 /// The least Bmax - T and T - Bmin (Section II-E).
 const SWING_MIN_PACKETS: u64 = 10;
-/// Our choice: T counts with no longer an RTTmin than this, the longest that the paper met without load (Section III-A). The paper
-/// has no largest T. Where the uplink is full from the start RTTmin is seconds, and T would exceed any buffer.
+/// Our choice: the largest RTTmin that counts for T. It is the longest that the paper met without load (Section III-A).
+/// The paper does not limit T. If the uplink is full from the start, RTTmin is seconds, and T would exceed any buffer.
 const RTT_MIN_MAX: Duration = Duration::from_millis(200);
 
 impl Aim {
@@ -80,20 +80,21 @@ impl Aim {
         Rate::from_bytes_per_sec(rho.as_bytes_per_sec() + self.correction(feedback))
     }
 
-    /// sigma = rho - (T - Bmin) x MSS / RTT, Eq. (6) likewise. Our choice: at least half of rho, the strongest reduction that the paper
-    /// has, because ten packets a round trip can be more than a slow link's rate.
+    /// sigma = rho - (T - Bmin) x MSS / RTT, from Eq. (6) in the same way. Our choice: at least half of rho, the
+    /// strongest reduction of the paper. Ten packets a round trip can exceed a slow link's rate.
     pub(super) fn drain_rate(&self, rho: Rate, feedback: Feedback) -> Rate {
         let rho = rho.as_bytes_per_sec();
         Rate::from_bytes_per_sec(rho.saturating_sub(self.correction(feedback)).max(rho / 2))
     }
 
-    /// Our choice: sigma never falls below a packet in an RTT, or in a second, so that it can find back.
+    /// Our choice: the least sigma is a packet per RTT, or per second if the RTT is shorter, so that sigma can recover.
     pub(super) fn least_rate(sample: &AckSample) -> Rate {
         Rate::from_bytes_in(u64::from(sample.mss), sample.srtt.max(Duration::from_secs(1)))
     }
 
-    /// (Bmax - T) x MSS / RTT. Our choice: the limit of ten packets is one of what the queue does, and so counts with all the time in which it
-    /// grows unheard, t_buff included. On slow links, where t_buff of thirty packets is far more than RTT, it would grow by several T.
+    /// (Bmax - T) x MSS / RTT. Our choice: the least swing of ten packets counts per t_buff + RTT, the time until the
+    /// sender sees the growth. On slow links t_buff of thirty packets is far longer than RTT. Per RTT, the queue would
+    /// grow by several T.
     fn correction(&self, feedback: Feedback) -> u64 {
         let over = |bytes, time: Duration| {
             Rate::from_bytes_in(bytes, time.max(Duration::from_millis(1))).as_bytes_per_sec()
@@ -132,10 +133,10 @@ mod tests {
             rtt: Duration::from_millis(ms),
             whole: Duration::from_millis(whole_ms),
         };
-        // Half a BDP more in one RTT, however long the queue.
+        // Half a BDP more in one RTT, whatever the queue.
         assert_eq!(aim.fill_rate(rho, feedback(100, 200)), Rate::from_mbps(12.0));
         assert_eq!(aim.drain_rate(rho, feedback(200, 300)), Rate::from_mbps(6.0));
-        // Ten packets in what an RTT and the queue of a slow link take, 0.58 Mbit/s, or half of it.
+        // Ten packets per RTT and queueing delay of a slow link are 0.58 Mbit/s. Drain takes off half of rho at most.
         let slow = Rate::from_mbps(1.0);
         let aim = Aim::new(slow, RTT, 1_448);
         assert_eq!(aim.fill_rate(slow, feedback(100, 200)).as_bytes_per_sec(), 125_000 + 72_400);

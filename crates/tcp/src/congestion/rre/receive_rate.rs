@@ -4,40 +4,40 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use super::peer_clock::PeerTime;
 
-/// How much had arrived when the peer's clock moved on. Taken at steps only, a tick of 10 ms costs no accuracy where packets come
-/// faster than that: the first packet after a step came just after it.
+/// Bytes received when the peer's clock moved on. Only such steps count. So a tick of 10 ms costs no accuracy where
+/// packets come faster: the first packet after a step came just after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 struct Step {
     ns: i64,
     received: u64,
 }
 
-/// An average that forgets (Section IV: EWMA, with every ACK). Bytes and time are averaged apart, each sample with the weight of
-/// its time, so that what is rounded away at one step comes back at the next.
+/// A weighted average (Section IV: EWMA, with every ACK). Bytes and time are averaged separately, each sample with the
+/// weight of its time. So a rounding error at one step is made good at the next.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct ReceiveRate {
     bytes: u64,
     time_ns: u64,
     last: Option<Step>,
-    /// What was sent before says nothing: it was not sent at the rate that is judged.
+    /// Packets sent before this do not count, because they were not sent at the present rate.
     valid_from: Instant,
 }
 
 impl ReceiveRate {
-    /// Starts anew from a rate, which stands until what is sent from now on has arrived.
+    /// Restarts from `rate`, which stays until packets sent from now on have arrived.
     pub(super) fn restart(&mut self, rate: Rate, memory: Duration, now: Instant) {
         self.bytes = rate.bytes_in(memory);
         self.time_ns = memory.as_nanos();
         self.skip(now);
     }
 
-    /// Nothing was sent for a while before `now`.
+    /// Ignores packets sent before `now`.
     pub(super) fn skip(&mut self, now: Instant) {
         self.last = None;
         self.valid_from = now;
     }
 
-    /// Of what was received in all by `time`, the newest was sent at `sent`.
+    /// By `time` the peer had `received` bytes in all, and their newest packet was sent at `sent`.
     pub(super) fn on_ack(&mut self, time: PeerTime, received: u64, sent: Option<Instant>, memory: Duration) {
         if self.last.is_none() && sent.is_none_or(|sent| sent < self.valid_from) {
             return;
@@ -63,26 +63,26 @@ impl ReceiveRate {
     }
 }
 
-/// Packets that were sent in one go and so left the bottleneck at its rate.
+/// Packets that were sent in one go, and so left the bottleneck at its rate.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Train {
     seen: Option<Step>,
     first: Option<Step>,
     last: Option<Step>,
-    /// The latest TSval and what had been received then.
+    /// The latest ACK.
     newest: Option<Step>,
     first_sent: Option<Instant>,
 }
 
-/// Our choice of a good estimate: half of the initial burst between two steps of the clock. Where packets come faster than ticks each
-/// step is known to a packet, else to a tick, and so this is off by a fifth at worst, whatever the tick; by twice that where an ACK
-/// stands for two packets.
+/// Our choice of a good estimate: half of the initial burst between two steps of the clock. Where packets come faster
+/// than ticks, each step is exact to one packet, else to one tick. So the error is a fifth at worst, whatever the tick.
+/// It is twice that where an ACK stands for two packets.
 const GOOD_PACKETS: u64 = 5;
-/// Our choice: with so many of the burst's ten packets there is no use in waiting for the others.
+/// Our choice: once this many of the burst's ten packets have arrived, it is no use to wait for the others.
 const WHOLE_PACKETS: u64 = 8;
 
 impl Train {
-    /// Some of it has arrived.
+    /// Takes an ACK for a part of the train.
     pub(super) fn on_ack(&mut self, time: PeerTime, received: u64, sent: Option<Instant>) {
         self.first_sent = self.first_sent.or(sent);
         let step = Step { ns: time.ns, received };
@@ -97,15 +97,16 @@ impl Train {
         }
     }
 
-    /// Whether what was sent at `sent` and came at `time` was not sent faster than it came, so that its rate is the sender's, not the
-    /// link's. Our choice: by a third faster, where slow start sends twice as much as arrives.
+    /// True if the packets up to the one sent at `sent` were not sent faster than they arrived. Their rate is then the
+    /// sender's, not the link's. Our choice: faster means by a third, because slow start sends twice as much as
+    /// arrives.
     pub(super) fn is_cut(&self, time: PeerTime, sent: Option<Instant>) -> bool {
         let (Some(seen), Some(first), Some(sent)) = (self.seen, self.first_sent, sent) else { return false };
         let receiving = Duration::from_nanos(u64::try_from(time.ns - seen.ns).unwrap_or(0));
         sent.saturating_since(first) > receiving.mul_ratio(3, 4) + time.tick
     }
 
-    /// Bytes that have arrived, but for the first packet.
+    /// Bytes that have arrived, without the first packet.
     pub(super) fn bytes(&self, received: u64) -> u64 {
         self.seen.map_or(0, |seen| received - seen.received)
     }
@@ -117,8 +118,8 @@ impl Train {
         (!time.is_zero()).then(|| Rate::from_bytes_in(last.received - first.received, time))
     }
 
-    /// Its rate, if enough has arrived: between two steps, or so much that a longer train would cost more time than it is worth. Then
-    /// it is taken to have come as slowly as the clock allows.
+    /// Its rate, if enough has arrived: `GOOD_PACKETS` between two steps, or `WHOLE_PACKETS` in all. A longer train
+    /// would cost too much time. In the second case the rate is the lowest that the clock allows.
     pub(super) fn good_rate(&self, tick: Duration, mss: u32) -> Option<Rate> {
         let packets = |from: Step, to: Step| (to.received - from.received) / u64::from(mss.max(1));
         if let (Some(first), Some(last)) = (self.first, self.last)
@@ -148,8 +149,9 @@ mod tests {
     }
 
     proptest! {
-        /// A steady link is measured whatever the tick, the rate and the ACKs that are lost or delayed: to a tick in the memory, or to what an ACK stands
-        /// for if that is less, and one percent.
+        /// A steady link is measured for any tick and rate, with lost and delayed ACKs. The error is at most one
+        /// percent plus a tick's share of the memory. If an ACK's packets take less than a tick, their time counts
+        /// instead.
         #[test]
         fn a_steady_rate_is_found(
             kbps in 500u64..20_000,
@@ -179,7 +181,7 @@ mod tests {
                 train.on_ack(read(phase + n * packet_us, tick_us), n * 1_448, Some(Instant::ZERO));
                 if let Some(found) = train.good_rate(Duration::from_micros(tick_us), 1_448) {
                     let ratio = found.as_bytes_per_sec() as f64 * packet_us as f64 / 1_448e6;
-                    // All of it within a tick may be taken for two.
+                    // Packets within one tick may count as two ticks.
                     let coarse = (n * packet_us) as f64 / (n * packet_us + 2 * tick_us) as f64;
                     prop_assert!(ratio > coarse.min(0.75) - 0.01 && ratio < 1.34, "{ratio} after {n}");
                     return Ok(());

@@ -1,40 +1,41 @@
-//! By how much the peer's clock runs faster than ours.
+//! The skew of the peer's clock: how much faster it runs than ours.
 
 use paceline_wire::{Duration, Instant};
 
-/// Follows the shortest way back of an ACK, by the two clocks, over windows of ten seconds. It falls as the peer's clock runs
-/// ahead. Queues only make single ACKs late, and a queue that stands for minutes moves it by far more than a clock can.
+/// Follows the shortest delay of an ACK by the two clocks, over windows of ten seconds. This delay falls if the peer's
+/// clock runs faster. A short queue delays only single ACKs. A queue that stands for minutes moves the delay by far
+/// more than a clock can.
 ///
-/// Our choice throughout: Section II-A leaves out that clocks differ. At 100 ppm a flow of five minutes would see 30 ms of queue
-/// that are none, or none of 30 ms that are there.
+/// Our choice throughout: Section II-A ignores that clocks differ. At 100 ppm a flow of five minutes would see 30 ms of
+/// queue that do not exist, or miss 30 ms that do.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Skew {
-    /// The shortest way of the present window, and when that was.
+    /// The shortest delay of the present window, and its time.
     window: Option<Way>,
     ends: Instant,
-    /// With what later windows are compared.
+    /// The delay with which later windows are compared.
     reference: Option<Way>,
     /// Parts per billion; positive when the peer is fast.
     ppb: i64,
-    /// What it has gained so far, and when that was brought up to date.
+    /// Time that the peer's clock has gained so far, and when this was last updated.
     gained_ns: i64,
     at: Instant,
 }
 
-/// Arrival less peer's time.
+/// Arrival minus the peer's time.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Way {
     ns: i64,
     at: Instant,
 }
 
-/// Our choice: long enough for an uplink that is not full to run empty once.
+/// Our choice: an uplink that is not full runs empty once in this time.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Our choice: RFC 5905 (Section 7.3, MAXFREQ) has 500 ppm for clocks that nobody corrects.
 const PPB_MAX: i64 = 500_000;
 
 impl Skew {
-    /// A time of the peer's clock, not corrected, and when it came. Returns what is to be taken off it.
+    /// Takes an uncorrected time of the peer's clock and its arrival. Returns the correction to subtract.
     pub(super) fn on_time(&mut self, peer_ns: i64, arrival: Instant) -> i64 {
         let way = Way { ns: arrival.as_nanos() as i64 - peer_ns, at: arrival };
         if self.at == Instant::ZERO {
@@ -48,7 +49,7 @@ impl Skew {
             self.window = Some(way);
         }
         let passed = arrival.saturating_since(self.at).as_micros() as i64;
-        // What is less than a nanosecond waits for more time to have passed.
+        // A gain of less than a nanosecond waits until more time has passed.
         let gain = passed * self.ppb / 1_000_000;
         if gain != 0 {
             self.gained_ns += gain;
@@ -68,7 +69,7 @@ impl Skew {
         let span_us = way.at.saturating_since(reference.at).as_micros() as i64;
         let ppb = (reference.ns - way.ns).saturating_mul(1_000_000) / span_us.max(1);
         if ppb.abs() > PPB_MAX {
-            // The way has become longer or shorter, or the uplink is full: this says nothing of clocks.
+            // The path has become longer or shorter, or the uplink is full. This says nothing about clocks.
             self.reference = Some(way);
         } else {
             self.ppb = ppb;
@@ -80,7 +81,8 @@ impl Skew {
 mod tests {
     use super::*;
 
-    /// What is left of the peer's gain after so many minutes; `wait` is the queue that an ACK sent at that second meets.
+    /// The peer's gain that is not corrected after `minutes`. `wait` is the queueing delay of an ACK sent at that
+    /// second, in ms.
     fn left_us(ppm: i64, minutes: u64, wait: impl Fn(u64) -> u64) -> i64 {
         let mut skew = Skew::default();
         let mut left = 0;
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn drift_over_minutes_does_not_matter() {
         for ppm in [-200, -50, 0, 50, 200] {
-            // Until the second window has closed nothing is known: 20 s of drift, and 1 s that passed before.
+            // Nothing is known until the second window has closed: 20 s of drift, and 1 s before them.
             let left = left_us(ppm, 10, |_| 0).abs();
             assert!(left <= 22 * ppm.abs() + 10, "{ppm} ppm: {left} us of {}", ppm * 600);
         }

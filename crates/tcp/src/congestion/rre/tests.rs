@@ -12,18 +12,18 @@ use crate::congestion::AckKind;
 
 const MSS: u64 = 1_448;
 
-/// One bottleneck with an endless queue. ACKs take `back` of their own.
+/// One bottleneck with an unlimited queue. ACKs take `back` to return.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     rate: Rate,
     there: Duration,
     back: Duration,
     tick: Duration,
-    /// Of the receiver's clock, ppm.
+    /// Skew of the receiver's clock, ppm.
     skew: i64,
     /// Segments acknowledged together.
     every: u64,
-    /// Of ten ACKs so many are lost.
+    /// Number of ACKs lost out of ten.
     lost: u64,
 }
 
@@ -37,7 +37,7 @@ struct Flow {
     /// When the bottleneck is free.
     free: Instant,
     in_flight: u32,
-    /// Sent, and when the ACK comes, with its TSval; what it acknowledges, in segments.
+    /// For each ACK: when its segment was sent, when it arrives, its TSval, and the segments that it acknowledges.
     acks: VecDeque<(Instant, Instant, u32, u64)>,
     unacked: u64,
     acks_made: u64,
@@ -89,7 +89,7 @@ impl Flow {
         while self.now < end {
             self.send();
             if self.acks.is_empty() {
-                // The receiver's timer, or a retransmission, brings what is missing.
+                // The receiver's timer, or a retransmission, brings the missing ACK.
                 self.acknowledge(self.free.max(self.now) + Duration::from_millis(40));
             }
             let ack = self.acks.front().map(|ack| ack.1);
@@ -164,7 +164,7 @@ impl Flow {
         self.window = self.control.on_ack(&sample, self.window);
     }
 
-    /// Runs for `seconds`; the share of the bottleneck that was used and its longest queue.
+    /// Runs for `seconds`. Returns the used share of the bottleneck and the longest queue.
     fn measure(&mut self, seconds: u64) -> (f64, Duration) {
         let (busy, from) = (self.busy, self.now);
         self.queue_max = Duration::ZERO;
@@ -173,7 +173,7 @@ impl Flow {
         (used, self.queue_max)
     }
 
-    /// T as the link is, not as it is estimated.
+    /// T by the link's true values, not by estimates.
     fn t(&self) -> Duration {
         (self.link.there + self.link.back).max(self.link.rate.time_for(30 * MSS))
     }
@@ -213,7 +213,7 @@ fn acks_that_take_seconds_do_not_slow_it_down() {
     flow.run(at(6_200));
     let (used, queue) = flow.measure(60);
     assert!(used > 0.95, "{used}");
-    // T counts with 200 ms at most.
+    // RTTmin counts with 200 ms at most.
     assert!(queue < Duration::from_millis(600), "{queue:?}");
 }
 
@@ -242,7 +242,8 @@ fn a_slower_link_is_no_longer_path() {
     flow.link.rate = Rate::from_mbps(8.0);
     flow.measure(3);
     let (used, queue) = flow.measure(20);
-    // Half a BDP more in each RTT until the sender hears of T, after t_buff + RTT: 2 T, and the packets of an ACK.
+    // The queue grows by half a BDP in each RTT until the sender sees T, after t_buff + RTT. So 2 T, plus the packets
+    // of an ACK.
     assert!(used > 0.95 && queue < flow.t().mul_ratio(21, 10), "{used} {queue:?}");
 }
 
@@ -289,7 +290,7 @@ impl Flow {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Any link of the paper's and some beyond it, any clock, ACKs delayed and lost: the link is used, the queue is short.
+    /// Any link of the paper and some beyond, any clock, ACKs delayed and lost: the link is used, the queue is short.
     #[test]
     fn it_fills_the_link_and_not_the_buffer(
         kbps in 500u64..20_000,
@@ -312,7 +313,7 @@ proptest! {
         };
         let mut flow = Flow::new(link);
         let rtt_s = (there_ms + back_ms).div_ceil(1_000);
-        // An initial burst within two ticks of the clock may be taken for half as fast, and the swing is a tenth of a second.
+        // The rate of an initial burst within two ticks may be estimated at half. The swing is a tenth of a second.
         flow.measure(5 + 60 * rtt_s);
         let (used, queue) = flow.measure(10 + 20 * rtt_s);
         prop_assert!(used > 0.9, "{used} of the link, {:?}", flow.control);

@@ -10,7 +10,7 @@ fn ecn() -> Config {
     Config { ecn: true, timestamps: false, delayed_ack: false, ..Config::default() }
 }
 
-/// Opened actively, and agreed to. Returns our first number, too.
+/// Opens actively with ECN. Also returns our first data number.
 fn open_with_ecn() -> (Connection, Seq) {
     let mut connection = Connection::connect(&ecn(), key(), 1, at(0));
     let first = only(&mut connection, at(0)).tcp().unwrap().seq().add(1);
@@ -63,7 +63,7 @@ fn new_data_alone_may_be_marked() {
     let (mut connection, first) = open_with_ecn();
     connection.write_length(100);
     assert_eq!(only(&mut connection, at(21)).ecn(), Some(Ecn::Ect0));
-    // The probe of the tail sends it again; so does the timeout.
+    // The tail loss probe retransmits it, as a timeout would.
     let due = connection.poll_timeout().unwrap();
     connection.handle_timeout(due);
     let again = only(&mut connection, due);
@@ -129,7 +129,7 @@ fn an_echo_reduces_the_window_once_and_is_confirmed_once() {
     };
     poll(&mut connection, 21, &mut sent);
     let before = connection.status(at(21));
-    // Every ACK of this window and the next echoes.
+    // Every ACK of this window and the next carries an echo.
     let window = sent;
     let mut now = 41;
     while acked < window {

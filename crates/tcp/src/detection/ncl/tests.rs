@@ -71,7 +71,7 @@ fn the_first_timer_retransmits_and_the_second_answers() {
     assert_eq!(flight.ncl.next_timeout(), Some(at(91) + Duration::from_nanos(1)));
     assert_eq!(flight.expire(91).response, CongestionResponse::None);
     assert_eq!(flight.expire(92).response, CongestionResponse::Reduce);
-    // A retransmission that is lost is the retransmission timeout's.
+    // A lost retransmission is left to the retransmission timeout.
     assert_eq!(flight.ncl.next_timeout(), None);
     assert!(!flight.expire(900).marked);
 }
@@ -122,7 +122,7 @@ fn the_record_takes_what_is_surely_of_the_original() {
     // Within beta x tauCD = 32 ms: the original was late.
     flight.sack(92, 2);
     assert_eq!(flight.ncl.tau_rd(), Some(ms(90)));
-    // Later: nobody knows.
+    // A later ACK is ambiguous.
     flight.sack(93, 3);
     assert_eq!(flight.ncl.tau_rd(), Some(ms(90)));
 }
@@ -136,7 +136,7 @@ fn a_timeout_clears_the_lists() {
     flight.ncl.on_retransmission_timeout();
     assert_eq!(flight.ncl.next_timeout(), None);
     assert!(!flight.expire(500).marked);
-    // Sent again, it counts as new, but tells no RTT.
+    // After the timeout it counts as new, but gives no RTT.
     flight.resend(500, 0);
     assert_eq!(flight.ncl.next_timeout(), Some(at(550) + Duration::from_nanos(1)));
     flight.sack(505, 0);
@@ -153,7 +153,7 @@ fn with_a_second_rd_a_lost_retransmission_is_found() {
     assert!(flight.expire(102).marked);
     assert!(flight.board.get(0).unwrap().mark.contains(Mark::LOST));
     flight.resend(102, 0);
-    // It has answered once.
+    // There was a response for it already.
     assert_eq!(flight.expire(143).response, CongestionResponse::None);
     // There is no third one.
     assert_eq!(flight.ncl.next_timeout(), None);
@@ -185,7 +185,7 @@ fn what_is_given_replaces_the_shortest_rtt() {
     );
 }
 
-/// Case I of Eq. (23): beta of a tau_CD of 0 leaves no ACK that tells a longer RTT.
+/// Case I of Eq. (23): with a tau_CD of 0, beta x tau_CD leaves no ACK that gives a longer RTT.
 #[test]
 fn at_once_learns_only_where_beta_is_of_the_shortest_rtt() {
     for (learns, tau_rd) in [(false, ms(50)), (true, ms(71))] {
@@ -195,7 +195,7 @@ fn at_once_learns_only_where_beta_is_of_the_shortest_rtt() {
         flight.expire(51);
         flight.resend(51, 0);
         assert_eq!(flight.expire(52).response, CongestionResponse::Reduce);
-        // The original was late: its answer comes within beta x 40 ms of the retransmission.
+        // The original was late: its ACK comes within beta x 40 ms of the retransmission.
         flight.sack(71, 0);
         assert_eq!(flight.ncl.tau_rd(), Some(tau_rd), "{learns}");
     }

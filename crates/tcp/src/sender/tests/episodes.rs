@@ -1,8 +1,8 @@
-//! How episodes begin and end: probes of the tail, F-RTO, late and repeated ACKs, recovery without SACK.
+//! Begin and end of episodes: tail loss probes, F-RTO, late and repeated ACKs, recovery without SACK.
 
 use super::*;
 
-/// A flight of twenty, the last of which was probed for when all others were acknowledged.
+/// A flight of twenty segments. All but the last are acknowledged, and a probe was sent for the last.
 fn probed(config: Config) -> Bench {
     let mut bench = Bench::filled(config, 20);
     bench.end = 3_000;
@@ -10,12 +10,12 @@ fn probed(config: Config) -> Bench {
     bench.send();
     bench.fire();
     assert_eq!((bench.send(), bench.sender.totals.probes), (vec![-2_900], 1));
-    // Another probe would only put the timeout off.
+    // Another probe would only postpone the timeout.
     assert!(matches!(bench.sender.timer.due, Some((TimerKind::Retransmission, _))));
     bench
 }
 
-/// RFC 8985, Section 7.4.2: the D-SACK says that nothing was lost, though nothing is in flight any more when it comes.
+/// RFC 8985, Section 7.4.2: the D-SACK shows that nothing was lost. It arrives when nothing is in flight any more.
 #[test]
 fn a_probe_that_was_not_needed_costs_nothing() {
     let mut bench = probed(plain(DetectionName::RackTlp));
@@ -45,7 +45,7 @@ fn a_probe_that_was_needed_is_answered() {
     assert_eq!(bench.window().ssthresh, 10);
 }
 
-/// The timeout has answered the loss, and is not to be answered again by what follows it.
+/// The timeout was the response to the loss, so later ACKs cause none.
 #[test]
 fn a_timeout_ends_the_wait_for_the_probe() {
     let mut bench = probed(plain(DetectionName::RackTlp));
@@ -56,10 +56,11 @@ fn a_timeout_ends_the_wait_for_the_probe() {
     assert_eq!(bench.sender.tail_probe.high_seq, None);
 }
 
-/// RFC 5682, Section 3.1, step 2.b: where new data cannot go, retransmissions do, at once. Here Nagle keeps it.
+/// RFC 5682, Section 3.1, step 2.b: if no new data may leave, retransmissions do so at once. Nagle held the new data
+/// before the timeout.
 #[test]
 fn what_frto_cannot_send_does_not_hold_up_the_repair() {
-    // Full segments and a small one are lost; another small one waits.
+    // Full segments and a small one are lost. Another small one waits.
     let mut bench =
         Bench::new(Config { initial_cwnd: 10, nagle: true, ..plain(DetectionName::Rfc6675) }, 1_000_000);
     bench.end = 1_350;
@@ -71,9 +72,9 @@ fn what_frto_cannot_send_does_not_hold_up_the_repair() {
     bench.send();
     bench.now += 100;
     bench.ack(1_100, &[]);
-    // The push of step 2.b is not Nagle's to hold.
+    // Nagle does not hold the new data of step 2.b.
     assert_eq!(bench.send(), [1_350]);
-    // With a window that has no room for it the next hole is repaired.
+    // If the window has no room for new data, the next hole is repaired.
     let mut bench = Bench::new(Config { initial_cwnd: 10, ..plain(DetectionName::Rfc6675) }, 350);
     bench.end = 1_300;
     assert_eq!(bench.send(), [1_000, 1_100, 1_200]);
@@ -86,7 +87,7 @@ fn what_frto_cannot_send_does_not_hold_up_the_repair() {
     assert_eq!(bench.send().first(), Some(&-1_100));
 }
 
-/// New data that has left is waited for, though no more of it can go.
+/// F-RTO waits for its new data, although no more can leave.
 #[test]
 fn frto_goes_on_when_its_new_data_has_filled_the_window() {
     let mut bench = Bench::new(Config { initial_cwnd: 20, ..plain(DetectionName::Rfc6675) }, 2_000);
@@ -101,7 +102,7 @@ fn frto_goes_on_when_its_new_data_has_filled_the_window() {
     assert!(bench.sender.episode.frto);
 }
 
-/// As Linux: a peer without memory closes its window by the same numbers.
+/// As Linux: a peer without memory closes its window without new numbers.
 #[test]
 fn a_window_may_close_without_news() {
     let mut bench = Bench::filled(plain(DetectionName::RackTlp), 20);
@@ -139,7 +140,7 @@ fn acks_that_come_late_are_no_duplicates() {
     }
 }
 
-/// RFC 6582, Section 3.2, step 2: duplicate ACKs at the end of an episode answer needless retransmissions.
+/// RFC 6582, Section 3.2, step 2: duplicate ACKs at the end of an episode answer unnecessary retransmissions.
 #[test]
 fn without_sack_an_episode_ends_with_the_first_ack_above_it() {
     let mut bench =
@@ -164,7 +165,7 @@ fn without_sack_an_episode_ends_with_the_first_ack_above_it() {
     assert_eq!(bench.state(), CaState::Open);
 }
 
-/// RFC 3708: the original of what was sent again arrives while a hole below it is open.
+/// RFC 3708: the original of a retransmitted segment arrives while a hole below it is open.
 #[test]
 fn a_dsack_above_the_window_edge_answers_its_retransmission() {
     let mut bench = Bench::filled(Config { timestamps: false, ..plain(DetectionName::Rfc6675) }, 20);
@@ -179,7 +180,7 @@ fn a_dsack_above_the_window_edge_answers_its_retransmission() {
     assert_eq!(bench.sender.episode.undo.retrans, Some(1));
 }
 
-/// Linux sets the probe when the pacer ends it, too.
+/// As Linux: the probe is also scheduled when the pacer ends a round.
 #[test]
 fn the_tail_of_a_paced_sender_is_probed() {
     let config = Config { congestion: CongestionName::Bbr, ..plain(DetectionName::RackTlp) };
@@ -191,7 +192,7 @@ fn the_tail_of_a_paced_sender_is_probed() {
     bench.sender.totals.segments_sent = 11;
     bench.sender.wake();
     bench.send();
-    // All that there is has gone, and the pacer would hold the next.
+    // All data has left, and the pacer would hold the next segment.
     bench.send();
     assert!(matches!(bench.sender.timer.due, Some((TimerKind::Probe, _))), "{:?}", bench.sender.timer.due);
 }

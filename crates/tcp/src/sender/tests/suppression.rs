@@ -1,8 +1,8 @@
-//! Loss events that the congestion control does not hear of.
+//! Loss events that are hidden from the congestion control.
 
 use super::*;
 
-/// A window of 40 segments in flight, of 1,000 that cwnd would let go.
+/// 40 segments in flight, limited by the receive window. cwnd would allow `cwnd`.
 fn bench(schedule: ScheduleName, cwnd: u32) -> Bench {
     let config = Config { schedule, initial_cwnd: cwnd, ..plain(DetectionName::RackTlp) };
     let mut bench = Bench::new(config, 4_000);
@@ -13,7 +13,7 @@ fn bench(schedule: ScheduleName, cwnd: u32) -> Bench {
     bench
 }
 
-/// The first of a flight is lost, and its repair arrives.
+/// Loses the first segment of a flight and delivers its repair. Returns cwnd during the recovery, and ssthresh.
 fn lose_one(bench: &mut Bench) -> (u32, u32) {
     bench.now += 100;
     bench.ack(2_000, &[(2_100, 2_600)]);
@@ -38,7 +38,7 @@ fn a_loss_that_is_repaired_in_time_changes_no_window() {
     assert!(during < before.cwnd && ssthresh < before.cwnd, "{during} {ssthresh}");
 }
 
-/// Nothing else bounds what is in flight.
+/// Nothing but cwnd bounds the data in flight.
 #[test]
 fn where_cwnd_binds_a_loss_is_answered() {
     let mut bench = bench(ScheduleName::Suppressing, 20);
@@ -47,7 +47,7 @@ fn where_cwnd_binds_a_loss_is_answered() {
     assert!(during < before && ssthresh < before, "{during} {ssthresh}");
 }
 
-/// Eqs. (13), (16): a repair fits into the timeout, and what it does not repair is answered.
+/// Eqs. (13), (16): the timeout leaves time for a repair. A loss that is not repaired is answered.
 #[test]
 fn the_timeout_leaves_room_for_a_repair_and_is_answered() {
     let [mut quiet, heard] =

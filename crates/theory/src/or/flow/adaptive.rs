@@ -1,4 +1,4 @@
-//! Whole flows with QARR or BARR: the derivation stands in the module above.
+//! Whole flows with QARR or BARR. The module above has the derivation.
 
 use super::{FlowPath, FlowPolicy, LostRepair};
 
@@ -6,7 +6,7 @@ pub(super) fn utilization(path: &FlowPath, policy: &FlowPolicy) -> f64 {
     let (p, aw, bdp) = (path.loss, path.aw_packets, path.bdp_packets());
     let cost = lost_repair_packets(path, policy);
     if policy.opportunistic {
-        // One event per cycle of 1/p^2 + AW - 1 new packets; p of them are sent twice.
+        // One event per cycle of 1/p^2 + AW - 1 new packets. A share p of them is sent twice.
         let new = 1.0 / (p * p) + aw - 1.0;
         return new / (new * (1.0 + p) + cost);
     }
@@ -16,7 +16,7 @@ pub(super) fn utilization(path: &FlowPath, policy: &FlowPolicy) -> f64 {
     new / (new + repairs + idle + repairs * p * cost)
 }
 
-/// What a lost repair costs, in packets that the bottleneck could have sent.
+/// The cost of a lost repair, in packets that the bottleneck could have sent.
 fn lost_repair_packets(path: &FlowPath, policy: &FlowPolicy) -> f64 {
     let bdp = path.bdp_packets();
     match policy.lost_repair {
@@ -32,8 +32,8 @@ fn lost_repair_packets(path: &FlowPath, policy: &FlowPolicy) -> f64 {
     }
 }
 
-/// What slow start from one packet to `ssthresh` leaves unsent: each round doubles, so its rounds together carry about twice
-/// the last one.
+/// Packets that slow start from one packet to `ssthresh` leaves unsent. Each round doubles, so its rounds together
+/// carry about twice the last one.
 fn slow_start_packets(bdp: f64, ssthresh: f64) -> f64 {
     let target = ssthresh.min(bdp).max(1.0);
     (libm::log2(target) * bdp - 2.0 * target).max(0.0)

@@ -15,7 +15,7 @@ const WINDOW_MIN: f64 = 2.0;
 const NEGLIGIBLE: f64 = 1e-9;
 const STEPS_MAX: u32 = 10_000;
 
-/// From one loss to the next: where it ends, what is sent and how long it takes, on average.
+/// From one loss to the next: where it ends, the packets sent and the time taken, on average.
 struct Cycle {
     next: Vec<f64>,
     sent: f64,
@@ -28,7 +28,7 @@ struct Chain<'a> {
     windows: Vec<f64>,
 }
 
-/// Delivered packets over what the bottleneck could send.
+/// Delivered packets divided by the packets that the bottleneck could send.
 pub(super) fn utilization(path: &FlowPath, policy: &FlowPolicy) -> f64 {
     let chain = Chain { path, policy, windows: windows(path.aw_packets) };
     let cycles: Vec<Cycle> = chain.windows.iter().map(|&window| chain.cycle(window)).collect();
@@ -98,7 +98,7 @@ impl Chain<'_> {
 
     fn beta(&self) -> f64 {
         match self.policy.reduction {
-            // RFC 6675 halves whatever the law of growth says; so does Theorem 1.
+            // RFC 6675 halves, whatever the law of growth. So does Theorem 1.
             RateReduction::Standard => Growth::Reno.beta(),
             _ => self.policy.growth.beta(),
         }
@@ -112,15 +112,16 @@ impl Chain<'_> {
         sent.min(self.path.bdp_packets())
     }
 
-    /// Packets and seconds of a round: a window above what the path holds waits in the queue and lengthens the round.
+    /// Packets and seconds of a round. Packets beyond the bandwidth-delay product wait in the queue and lengthen the
+    /// round.
     fn round(&self, window: f64) -> (f64, f64) {
         (window, self.path.u_s.max(window / self.path.c_packets_per_s))
     }
 }
 
 impl Cycle {
-    /// With this chance a packet of the round before was lost. That is found a round after it was sent, in the middle, on
-    /// average, of a round at `window`.
+    /// `chance` is the probability that a packet of the round before was lost. The loss is found a round after the
+    /// packet was sent. On average this is in the middle of a round at `window`.
     fn end_at(&mut self, windows: &[f64], chance: f64, window: f64, (sent, round_s): (f64, f64)) {
         self.sent += chance * sent / 2.0;
         self.time_s += chance * round_s / 2.0;

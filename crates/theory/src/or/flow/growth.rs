@@ -15,7 +15,7 @@ pub enum Growth {
 const CUBIC_C: f64 = 0.4;
 
 impl Growth {
-    /// What remains of the window after a loss.
+    /// The part of the window that remains after a loss.
     pub const fn beta(self) -> f64 {
         match self {
             Growth::Reno => 0.5,
@@ -39,7 +39,7 @@ impl Growth {
         }
     }
 
-    /// What the path could have carried, and did not, while a full window grows back after a loss, in packets.
+    /// Packets that the path could have carried, but did not, while a full window grows back after a loss.
     pub(super) fn deficit_packets(self, path: &FlowPath) -> f64 {
         let (bdp, before) = (path.bdp_packets(), path.aw_packets);
         let after = self.beta() * before;
@@ -55,5 +55,5 @@ impl Growth {
     }
 }
 
-/// Our choice: a bound on loops; Reno needs half a window of rounds, and no window of this model is longer.
+/// Our choice: a bound on loops. Reno needs half a window of rounds, and no window of this model needs more.
 pub(super) const ROUNDS_MAX: u32 = 10_000_000;

@@ -8,8 +8,9 @@ const BDP_MAX_PACKETS: f64 = 1e9;
 const BDP_MIN_PACKETS: f64 = 4.0;
 const HALVINGS: u32 = 40;
 
-/// The smallest C x U, in packets, with which a flow no longer uses `efficiency` of its link, at a given loss, for paths of
-/// round trip `u_s` whose receive window is `window_ratio` (a, at least 1) times C x U. `None`: no path is too long.
+/// The smallest C x U, in packets, with which a flow no longer uses `efficiency` of its link, at a given loss. `u_s` is
+/// the path's round trip. The receive window is `window_ratio` (a, at least 1) times C x U. `None`: no path is too
+/// long.
 ///
 /// # Errors
 /// Values for which the model says nothing.

@@ -1,4 +1,4 @@
-//! What a flow is predicted from: its path, and the policy of its sender.
+//! The input of a flow's prediction: its path, and the policy of its sender.
 
 use super::growth::Growth;
 use crate::or::RateReduction;
@@ -16,14 +16,14 @@ pub struct FlowPath {
     pub loss: f64,
 }
 
-/// How a sender answers.
+/// How a sender reacts to losses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowPolicy {
     /// What cwnd does during recovery.
     pub reduction: RateReduction,
-    /// Whether new data may go beyond the receive window during recovery.
+    /// True if new data may go beyond the receive window during recovery.
     pub opportunistic: bool,
-    /// How cwnd grows, and what remains of it.
+    /// How cwnd grows, and the part of it that remains after a loss.
     pub growth: Growth,
     /// What happens when a repair is lost.
     pub lost_repair: LostRepair,
@@ -34,11 +34,11 @@ pub struct FlowPolicy {
 pub enum LostRepair {
     /// Never: the link spares repairs (`Optimized (Optimal)` in Tables 14 and 15).
     Spared,
-    /// By loss detection, a round trip later, as with RACK or Hack 1. With opportunistic retransmission that round went
-    /// beyond the window of a receiver that had to throw it away, and the next one has no window left: two rounds are gone.
-    /// Without, one round is idle.
+    /// By loss detection, a round trip later, as with RACK or Hack 1. With opportunistic retransmission the data of
+    /// that round exceeded the receiver's window, and the receiver had to discard it. The next round has no window
+    /// left, so two rounds are lost. Without it, one round is idle.
     Detected,
-    /// By the retransmission timeout, in seconds. Nothing useful leaves until then, slow start has to reach the window
-    /// again, and what the timeout took from ssthresh has to grow back.
+    /// By the retransmission timeout, in seconds. Nothing useful leaves until then. Slow start has to reach the window
+    /// again, and ssthresh has to grow back.
     Timeout(f64),
 }

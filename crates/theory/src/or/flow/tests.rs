@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::or::RateReduction;
 
-/// 20 Mbit/s in packets that the link charges 1,515 bytes for, a window of 180 packets at 100 ms.
+/// 20 Mbit/s in packets of 1,515 bytes on the link, a window of 180 packets at 100 ms.
 fn hspa(u_s: f64, loss: f64) -> FlowPath {
     FlowPath { c_packets_per_s: 20e6 / 8.0 / 1_515.0, u_s, aw_packets: 1_800.0 * u_s, loss }
 }
@@ -22,7 +22,7 @@ fn the_closed_form_of_the_docs() {
     assert!((utilization(&path, &optimal).unwrap() - 1.0 / 1.001).abs() < 1e-9);
 }
 
-/// The paper measured whole flows with QARR and BARR: the model, which knows none of its numbers, comes within 1.2 and
+/// The paper measured whole flows with QARR and BARR. The model, which knows none of its numbers, comes within 1.2 and
 /// 0.7 Mbit/s.
 #[test]
 fn published_flows_of_tables_6_and_7() {
