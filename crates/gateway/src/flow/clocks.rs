@@ -71,10 +71,11 @@ impl Clocks {
         }
     }
 
-    /// A SYN of the client that acknowledges the server's number passes: where both ends open at once (RFC 9293, Section 3.5), it echoes a SYN
-    /// of the server that was anybody's when it passed.
-    pub(super) fn on_client_answer(&mut self, tcp: Tcp<'_>) {
-        let Some(((_, echo), newest)) = tcp.timestamps().zip(self.server.newest) else { return };
+    /// A SYN of the client that acknowledges the server's number passes: both ends open at once (RFC 9293, Section 3.5). It echoes a SYN
+    /// of the server that was anybody's when it passed. The server echoes its value in turn.
+    pub(super) fn on_client_answer(&mut self, now: Instant, tcp: Tcp<'_>) {
+        let Some(((value, echo), newest)) = tcp.timestamps().zip(self.server.newest) else { return };
+        self.client.note(now, value);
         let behind = newest.wrapping_sub(echo);
         if behind <= i32::MAX as u32 {
             self.server.span = self.server.span.max(behind);
