@@ -72,9 +72,11 @@ impl Clocks {
     }
 
     /// Takes a SYN of the client that acknowledges the server's number. In a simultaneous open (RFC 9293, Section 3.5)
-    /// it echoes a SYN of the server. When that SYN passed, anybody could have sent it.
-    pub(super) fn on_client_answer(&mut self, tcp: Tcp<'_>) {
-        let Some(((_, echo), newest)) = tcp.timestamps().zip(self.server.newest) else { return };
+    /// it echoes a SYN of the server. When that SYN passed, anybody could have sent it. The server echoes its value in
+    /// turn.
+    pub(super) fn on_client_answer(&mut self, now: Instant, tcp: Tcp<'_>) {
+        let Some(((value, echo), newest)) = tcp.timestamps().zip(self.server.newest) else { return };
+        self.client.note(now, value);
         let behind = newest.wrapping_sub(echo);
         if behind <= i32::MAX as u32 {
             self.server.span = self.server.span.max(behind);

@@ -24,7 +24,7 @@ impl Flow {
                 // Windows of SYNs are not scaled (RFC 7323, Section 2.2).
                 self.client.on_first(u64::from(tcp.window()));
             } else if tcp.flags().contains(Flags::ACK) {
-                self.clocks.on_client_answer(tcp);
+                self.clocks.on_client_answer(ctx.now, tcp);
             }
             if let Some((value, _)) = tcp.timestamps() {
                 self.note_uplink(ctx.now, value);

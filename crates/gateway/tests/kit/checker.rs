@@ -30,6 +30,8 @@ struct Flow {
     server_scale: (Option<u8>, Option<u8>),
     down: Direction,
     up: Direction,
+    /// The newest timestamp that each end has echoed: client, server.
+    echoed: [Option<u32>; 2],
 }
 
 /// One direction of data, and the acknowledgements for it.
@@ -75,6 +77,7 @@ impl Checker {
                 Side::Wan => flow.server_scale.0 = tcp.window_scale(),
             }
         }
+        flow.note_echo(side, &tcp);
         let scale = flow.scale_meant(side);
         let (data, acks) = flow.directions(side);
         data.resets += u64::from(tcp.flags().contains(Flags::RST));
@@ -98,9 +101,10 @@ impl Checker {
                 Side::Radio => flow.server_scale.1 = tcp.window_scale(),
             }
         }
-        let scale = flow.scale_read(side);
+        let (scale, is_refused) = (flow.scale_read(side), flow.is_refused(side, &tcp));
         let (data, acks) = flow.directions(entered);
         let acked = match self.splits {
+            _ if is_refused => None,
             true => acks.own_ack_leaves(&tcp, scale),
             false => acks.ack_leaves(&tcp, scale, side == Side::Radio),
         };
@@ -141,7 +145,24 @@ impl Flow {
         }
     }
 
-    /// Returns the shift that the sender of a packet from `side` uses.
+    fn note_echo(&mut self, side: Side, tcp: &Tcp<'_>) {
+        let echoed = &mut self.echoed[usize::from(side == Side::Wan)];
+        if let Some((_, echo)) = tcp.timestamps().filter(|_| tcp.flags().contains(Flags::ACK))
+            && echoed.is_none_or(|newest| echo.wrapping_sub(newest) as i32 > 0)
+        {
+            *echoed = Some(echo);
+        }
+    }
+
+    /// The end on `side` discards a packet with an older timestamp than it has echoed (PAWS, RFC 7323, Section 5.3).
+    fn is_refused(&self, side: Side, tcp: &Tcp<'_>) -> bool {
+        let echoed = self.echoed[usize::from(side == Side::Wan)];
+        tcp.timestamps()
+            .zip(echoed)
+            .is_some_and(|((value, _), echoed)| (value.wrapping_sub(echoed) as i32) < 0)
+    }
+
+    /// The shift that the sender of a packet that enters on `side` has in mind.
     fn scale_meant(&self, side: Side) -> u8 {
         let (own, other) = match side {
             Side::Radio => (self.client_scale.0, self.server_scale.1),

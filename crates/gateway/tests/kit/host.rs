@@ -1,10 +1,10 @@
-//! A host with any number of model TCP connections, and a source and a sink of datagrams.
+//! A host with any number of TCP connections, and a source and a sink of datagrams.
 
 use std::collections::{HashMap, VecDeque};
 
 use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, Payload, PortId, Rate};
 
-use super::connection::{Connection, EndpointConfig, State, Workload};
+use super::connection::{Connection, EndpointConfig, Workload};
 
 /// Datagrams at a constant rate.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl Host {
         open_at: Option<Instant>,
     ) -> usize {
         let id = self.connections.len();
-        self.connections.push(Connection::new(key, config, workload, open_at.is_none()));
+        self.connections.push(Connection::new(key, config, workload));
         self.index.insert(key, id);
         self.opens.extend(open_at.map(|at| (at, id)));
         id
@@ -96,8 +96,7 @@ impl Node for Host {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let connections = self.connections.iter().filter(|c| c.state != State::Reset);
-        let timers = connections.filter_map(Connection::next_timeout);
+        let timers = self.connections.iter().filter_map(Connection::next_timeout);
         let datagrams = self.datagrams.iter().filter(|(s, next)| *next < s.to).map(|(_, next)| *next);
         timers.chain(self.opens.iter().map(|(at, _)| *at)).chain(datagrams).min()
     }

@@ -1,25 +1,18 @@
-//! A deterministic world around the gateway: model TCP hosts, links, one clock, and a checker on both sides of the
-//! gateway.
+//! A deterministic world around the gateway: TCP hosts, links, one clock, and a checker on both of its sides.
 //!
-//! `sim` runs it. `scenario` sets it up like the published experiments. `host`, `connection`, `sender` and `receiver`
-//! are the model TCP of Linux servers and of clients.
-// Every test binary uses another part of the kit, and a finding of the kit must fail the test.
+//! `sim` runs it, and `scenario` sets it up in the ways of the published experiments. Its hosts (`host`, `connection`) have the TCP of crates/tcp.
+// Every test binary uses another part of the kit, and a kit that finds something amiss is to fail the test.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::wrong_self_convention)]
 
 pub mod accelerated;
 pub mod checker;
-pub mod congestion;
 pub mod connection;
 pub mod host;
 pub mod parts;
-pub mod receiver;
 pub mod record;
-pub mod rto;
 pub mod scenario;
-pub mod scoreboard;
 pub mod script;
-pub mod sender;
 pub mod sim;
 pub mod stream;
 pub mod trace;

@@ -6,8 +6,7 @@ use paceline_path::random::Probability;
 use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess};
 use paceline_wire::{Duration, FlowKey, Instant, Node, Rate};
 
-use super::connection::{EndpointConfig, Workload};
-use super::receiver::{BIN, ReceiverConfig};
+use super::connection::{BIN, Connection, EndpointConfig, Workload};
 use super::sim::Sim;
 
 /// Window of Windows XP in bytes: "17 KB" in the thesis, 12 segments of 1,460 bytes.
@@ -72,20 +71,20 @@ impl Path {
 /// A client as in the thesis: Windows XP with a window of `window` bytes, with SACK, but without window scaling and
 /// timestamps.
 pub fn xp_client(window: u64) -> EndpointConfig {
-    EndpointConfig {
-        window_scale: None,
-        timestamps: false,
-        receiver: ReceiverConfig { buffer: window, ..ReceiverConfig::default() },
-        ..EndpointConfig::default()
-    }
+    let mut client = EndpointConfig::default().with_buffer(window);
+    (client.tcp.window_scaling, client.tcp.timestamps) = (false, false);
+    client
 }
 
 /// A present-day client with window scaling, SACK and timestamps.
 pub fn modern_client(buffer: u64) -> EndpointConfig {
-    EndpointConfig {
-        receiver: ReceiverConfig { buffer, ..ReceiverConfig::default() },
-        ..EndpointConfig::default()
-    }
+    EndpointConfig::default().with_buffer(buffer)
+}
+
+/// The same without timestamps.
+pub fn without_timestamps(mut client: EndpointConfig) -> EndpointConfig {
+    client.tcp.timestamps = false;
+    client
 }
 
 /// The standard world: one server host, one client host, and one path.
@@ -166,10 +165,9 @@ pub struct Report {
     pub tail_loss_probes: u64,
     pub recoveries: u64,
     pub srtt: Option<Duration>,
-    pub beyond_window_bytes: u64,
+    /// Segments with data beyond the window, which the receiver discarded.
     pub beyond_window_segments: u64,
     pub longest_gap: Duration,
-    pub max_cwnd: u32,
     pub aborted: bool,
 }
 
@@ -198,10 +196,19 @@ impl<G: Node> Sim<G> {
         self.report(flow, false)
     }
 
-    /// Returns the bytes in order in each 10 ms at the client.
+    /// The connection at the client.
+    pub fn client(&self, flow: Flow) -> &Connection {
+        &self.clients[flow.client.0].host.connections[flow.client.1]
+    }
+
+    /// The connection at the server.
+    pub fn server(&self, flow: Flow) -> &Connection {
+        &self.servers[flow.server.0].host.connections[flow.server.1]
+    }
+
+    /// Bytes in order per 10 ms at the client.
     pub fn bins(&self, flow: Flow) -> &[u32] {
-        let connection = &self.clients[flow.client.0].host.connections[flow.client.1];
-        connection.receiver.as_ref().map(|r| &r.stats.bins[..]).unwrap_or_default()
+        &self.client(flow).received.bins
     }
 
     /// Returns the goodput at the client between two times.
@@ -213,30 +220,28 @@ impl<G: Node> Sim<G> {
     }
 
     fn report(&self, flow: Flow, down: bool) -> Report {
-        let client = &self.clients[flow.client.0].host.connections[flow.client.1];
-        let server = &self.servers[flow.server.0].host.connections[flow.server.1];
+        let (client, server) = (self.client(flow), self.server(flow));
         let (from, to) = if down { (server, client) } else { (client, server) };
-        let (Some(sender), Some(receiver)) = (&from.sender, &to.receiver) else { return Report::default() };
-        assert_eq!(client.wrong_bytes + server.wrong_bytes, 0, "corrupt payload");
+        let (Some(sender), Some(receiver)) = (from.status(self.now), to.status(self.now)) else {
+            return Report::default();
+        };
+        assert_eq!(client.received.wrong_bytes + server.received.wrong_bytes, 0, "corrupt payload");
         assert_eq!(client.bad_checksums + server.bad_checksums, 0, "wrong checksums");
-        let start = client.opened_at.unwrap_or(self.now);
-        let last = receiver.stats.last_data_at.unwrap_or(self.now);
+        let (start, received) = (client.opened_at.unwrap_or(self.now), &to.received);
+        let last = received.last_data_at.unwrap_or(self.now);
         Report {
-            received_bytes: receiver.stats.delivered_bytes,
-            goodput_mbps: Rate::from_bytes_in(receiver.stats.delivered_bytes, last.saturating_since(start))
-                .as_mbps(),
-            completion: receiver.stats.finished_at.map(|at| at.saturating_since(start)),
-            retransmitted_segments: sender.stats.retransmitted_segments,
-            sent_segments: sender.stats.sent_segments,
-            timeouts: sender.stats.timeouts,
-            tail_loss_probes: sender.stats.tail_loss_probes,
-            recoveries: sender.stats.recoveries,
-            srtt: sender.srtt(),
-            beyond_window_bytes: receiver.stats.beyond_window_bytes,
-            beyond_window_segments: receiver.stats.beyond_window_segments,
-            longest_gap: receiver.stats.longest_gap,
-            max_cwnd: sender.stats.max_cwnd,
-            aborted: sender.stats.aborted,
+            received_bytes: received.bytes,
+            goodput_mbps: Rate::from_bytes_in(received.bytes, last.saturating_since(start)).as_mbps(),
+            completion: received.finished_at.map(|at| at.saturating_since(start)),
+            retransmitted_segments: sender.sent.total_retrans,
+            sent_segments: sender.sent.data_segs_out,
+            timeouts: sender.episodes.total_rto,
+            tail_loss_probes: sender.episodes.loss_probes,
+            recoveries: sender.episodes.recoveries,
+            srtt: Some(Duration::from_micros(sender.pulse.rtt)),
+            beyond_window_segments: receiver.receiver.beyond_rcv_wnd,
+            longest_gap: received.longest_gap,
+            aborted: from.is_aborted(),
         }
     }
 }

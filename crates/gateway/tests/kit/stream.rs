@@ -39,10 +39,10 @@ impl Stream {
         }
     }
 
-    /// Returns the number of bytes of `payload` that are wrong within `kept`. `payload` begins at `start`.
-    pub fn wrong_bytes(&self, payload: &Payload, start: u64, kept: (u64, u64)) -> u64 {
+    /// The number of wrong bytes in `payload`, which begins at `start`.
+    pub fn wrong_bytes(&self, payload: &Payload, start: u64) -> u64 {
         let Some(bytes) = payload.bytes() else { return 0 };
-        (kept.0..kept.1).filter(|&at| bytes.get((at - start) as usize) != Some(&self.byte(at))).count() as u64
+        bytes.iter().zip(start..).filter(|(byte, at)| **byte != self.byte(*at)).count() as u64
     }
 
     fn byte(&self, at: u64) -> u8 {

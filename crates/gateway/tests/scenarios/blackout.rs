@@ -7,7 +7,7 @@ use paceline_gateway::config::{
 use paceline_path::QueueLimit;
 
 use crate::kit::accelerated::run;
-use crate::kit::receiver::BIN;
+use crate::kit::connection::BIN;
 use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, lossy, xp_client};
 
 /// Returns a configuration that only rewrites the window, to 10 MB.

@@ -6,7 +6,7 @@ use crate::kit::accelerated::{run, unaccelerated};
 use crate::kit::at_least;
 use crate::kit::connection::EndpointConfig;
 use crate::kit::scenario::{
-    FlowSpec, Path, Report, XP_WINDOW, at_ms, lossy, modern_client, share, xp_client,
+    FlowSpec, Path, Report, XP_WINDOW, at_ms, lossy, modern_client, share, without_timestamps, xp_client,
 };
 
 /// L in the bound on what the server retransmits: the number of local attempts that fit.
@@ -14,7 +14,7 @@ const L: i32 = 1;
 const LOSSES: [f64; 5] = [0.0001, 0.001, 0.006, 0.01, 0.02];
 
 fn large_client() -> EndpointConfig {
-    EndpointConfig { timestamps: false, ..modern_client(192 << 10) }
+    without_timestamps(modern_client(192 << 10))
 }
 
 fn of_link(report: &Report, mbps: f64) -> f64 {

@@ -3,15 +3,15 @@
 use paceline_gateway::GatewayConfig;
 
 use crate::kit::accelerated::run;
-use crate::kit::receiver::Reading;
+use crate::kit::connection::Reading;
 use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, modern_client, xp_client};
 use crate::kit::{at_least, missed};
 
 #[test]
 fn a_minute_without_reading_is_survived_and_then_forgotten() {
     for mut client in [xp_client(XP_WINDOW), modern_client(192 << 10)] {
-        let buffer = client.receiver.buffer;
-        client.receiver.reading = Reading { rate: None, pauses: vec![(at_ms(10_000), at_ms(70_000))] };
+        let buffer = client.buffer();
+        client.reading = Reading { rate: None, pauses: vec![(at_ms(10_000), at_ms(70_000))] };
         let (sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &FlowSpec::download(client), 80, 1);
         let report = sim.download(flow);
         assert!(!report.aborted, "{buffer}: {report:?}");

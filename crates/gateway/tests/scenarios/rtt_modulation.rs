@@ -3,11 +3,11 @@
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::RttModulationMode;
 use paceline_path::{Loss, ScriptedLoss};
+use paceline_tcp::DetectionName;
 use paceline_wire::Duration;
 
 use crate::kit::accelerated::run;
 use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, xp_client};
-use crate::kit::sender::SenderConfig;
 
 /// Loses one of every 5,000 packets and its first repair. The repair leaves some 67 packets later, so packets 60 to
 /// 74 after the first are lost.
@@ -23,11 +23,10 @@ fn download(mode: RttModulationMode, rto_min_ms: u64, tail_loss_probe: bool) -> 
     config.rtt_modulation.mode = mode;
     let path = Path { loss: lost_twice(), ..Path::thesis() };
     let mut spec = FlowSpec::download(xp_client(XP_WINDOW));
-    spec.server.sender = SenderConfig {
-        rto_min: Duration::from_millis(rto_min_ms),
-        tail_loss_probe,
-        ..SenderConfig::default()
-    };
+    spec.server.tcp.rto_min = Duration::from_millis(rto_min_ms);
+    if !tail_loss_probe {
+        spec.server.tcp.detection = DetectionName::Fack;
+    }
     (1..=3).fold((0.0, 0, 0, 0.0), |sums, seed| {
         let (sim, flow) = run(config.clone(), &path, &spec, 60, seed);
         let report = sim.download(flow);

@@ -7,7 +7,7 @@ use paceline_wire::{Duration, Rate};
 
 use crate::kit::accelerated::run;
 use crate::kit::connection::{EndpointConfig, Workload};
-use crate::kit::scenario::{Flow, FlowSpec, Path, Report, modern_client};
+use crate::kit::scenario::{Flow, FlowSpec, Path, Report, modern_client, without_timestamps};
 use crate::kit::sim::Sim;
 
 fn unbounded() -> GatewayConfig {
@@ -34,7 +34,6 @@ fn simulate(
         ..Path::new(20.0, 30, 50)
     };
     let server = modern_client(3_000_000);
-    let server = EndpointConfig { timestamps: client.timestamps, ..server };
     let spec = FlowSpec {
         server,
         client_sends: sends,
@@ -76,7 +75,7 @@ fn what_is_kept_of_an_upload_is_charged_and_without_memory_it_is_left_alone() {
 /// Without timestamps nothing tells what answers what. Such a client is left alone.
 #[test]
 fn without_timestamps_nothing_changes() {
-    let client = || EndpointConfig { timestamps: false, ..modern_client(1_000_000) };
+    let client = || without_timestamps(modern_client(1_000_000));
     let before = upload(unbounded(), 1.0, client(), Workload::Endless);
     let after = upload(GatewayConfig::default(), 1.0, client(), Workload::Endless);
     assert_eq!(before.received_bytes, after.received_bytes);

@@ -5,7 +5,7 @@ use paceline_gateway::config::{RetransmissionMode, ScheduleMode};
 use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
 
-use crate::kit::connection::State;
+use crate::kit::connection::Connection;
 use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 use crate::kit::script::Script;
 
@@ -34,10 +34,7 @@ fn others_go_on(config: GatewayConfig) {
         sim.add_flow(&FlowSpec::download(modern_client(256 << 10)).bytes(100_000).starting(start))
     });
     sim.run_until(at_ms(5_000));
-    sim.clients[0].host.act(0, |gone| {
-        gone.state = State::Reset;
-        (gone.sender, gone.receiver) = (None, None);
-    });
+    sim.clients[0].host.act(0, Connection::forget);
     sim.run_until(at_ms(30_000));
     for other in others {
         let report = sim.download(other);

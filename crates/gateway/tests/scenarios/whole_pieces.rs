@@ -6,7 +6,6 @@ use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_wire::{Duration, Instant, Node, Packet, PortId};
 
 use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
-use crate::kit::sender::SenderConfig;
 use crate::kit::sim::{RADIO, WAN};
 
 /// A gateway that counts the packets of data towards the clients.
@@ -55,7 +54,7 @@ fn mean_payloads(mode: FlowMode) -> (u64, u64) {
     // In a millisecond the link carries 25,000 bytes.
     let mut sim = world(counted, &Path::new(200.0, 2, 10), 1);
     let mut spec = FlowSpec::download(modern_client(4 << 20));
-    spec.server.sender = SenderConfig { gso_segments: 20, ..SenderConfig::default() };
+    spec.server.gso_segments = 20;
     (0..8).for_each(|_| _ = sim.add_flow(&spec));
     sim.run_until(at_ms(4_000));
     let Counted { came, left, .. } = sim.gateway;
@@ -76,7 +75,7 @@ fn over_a_short_path(mode: FlowMode) -> f64 {
     let path = Path { radio_rtt: Duration::from_micros(300), ..Path::new(50.0, 2, 0) };
     let mut sim = world(Gateway::new(GatewayConfig { mode, ..GatewayConfig::default() }), &path, 1);
     let mut spec = FlowSpec::download(modern_client(4 << 20));
-    spec.server.sender = SenderConfig { gso_segments: 40, ..SenderConfig::default() };
+    spec.server.gso_segments = 40;
     let flow = sim.add_flow(&spec);
     sim.run_until(at_ms(4_000));
     sim.goodput_between(flow, at_ms(2_000), at_ms(4_000))
