@@ -1,4 +1,4 @@
-//! Plain English: no long sentences in help texts and pages, generated pages included.
+//! Plain English: no long sentences in comments and pages, generated pages included.
 
 use std::path::Path;
 
@@ -8,13 +8,8 @@ const PAGES: [&str; 8] = [
     "docs/design/*.md", "docs/evidence/*.md", "tests/kernel-lab/README.md",
 ];
 
-/// Files whose comments are help texts.
-const HELP: [&str; 4] = [
-    "crates/cli/src/args*.rs",
-    "crates/experiments/src/options*.rs",
-    "crates/experiments/src/choices.rs",
-    "crates/terminal/src/profile.rs",
-];
+/// Their comments are read, too.
+const SOURCES: [&str; 3] = ["crates/*.rs", "xtask/*.rs", "fuzz/*.rs"];
 
 /// Our choice: a reader for whom English is a foreign language can hold this many words at once.
 const WORDS_MAX: usize = 25;
@@ -27,7 +22,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
             findings.extend(long_sentences(&page, &crate::read(root, &page)?));
         }
     }
-    for pattern in HELP {
+    for pattern in SOURCES {
         for file in crate::tidy::tracked(root, pattern)? {
             findings.extend(long_sentences(&file, &comments(&crate::read(root, &file)?)));
         }
@@ -43,12 +38,16 @@ fn long_sentences(file: &str, text: &str) -> Vec<String> {
     long.map(told).collect()
 }
 
-/// Returns the comments of items, each at its line.
+/// Returns the comments that have lines of their own, each line where it was.
 fn comments(source: &str) -> String {
+    let comment = |line: &str| {
+        let text = line.trim_start().strip_prefix("//")?.trim_start_matches(['/', '!']);
+        Some(text.strip_prefix(' ').unwrap_or(text).to_owned())
+    };
     source
         .lines()
-        .map(|line| line.trim_start().strip_prefix("/// ").unwrap_or_default())
-        .fold(String::new(), |text, line| text + line + "\n")
+        .map(|line| comment(line).unwrap_or_default())
+        .fold(String::new(), |text, line| text + &line + "\n")
 }
 
 /// Returns the sentences of paragraphs and list items, with the line where their paragraph begins. Code, tables and
@@ -134,10 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn help_texts_are_the_comments_of_items() {
-        let source = "/// One\n    /// two.\n    field: u8, // no\n//! no\n    /// three\n    #[arg]\n";
+    fn comments_are_lines_of_their_own() {
+        let source = "/// One\n    /// two.\n    field: u8, // no\n//! three\n\n    // four\n    #[arg]\n";
         let found: Vec<(usize, String)> = sentences(&comments(source));
-        assert_eq!(found, [(1, "One two.".to_owned()), (5, "three".to_owned())]);
+        assert_eq!(found, [(1, "One two.".to_owned()), (4, "three".to_owned()), (6, "four".to_owned())]);
     }
 
     #[test]

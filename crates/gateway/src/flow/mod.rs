@@ -4,8 +4,8 @@
 //! the schedule and repairs it. The uplink passes. Positions are 64-bit stream offsets.
 //!
 //! Each part of the state owns its fields and has a file. A part does not know the flow, and is handed what it needs of
-//! other parts. The rules are in a file for each kind of event, and ask the parts in their order: `uplink` for an ACK
-//! of the client, `downlink` for a packet of the server, `departure` for what leaves.
+//! other parts. The rules are in a file for each kind of event, and ask the parts in their order. `uplink` has those
+//! for an ACK of the client, `downlink` for a packet of the server, `departure` for a packet that leaves.
 
 // The parts, and what is computed from several of them.
 mod account;

@@ -45,9 +45,9 @@ impl PureAcks {
         self.replace(start, packet)
     }
 
-    /// Replaces the newest waiting packet by one that says all that it said (RFC 9293, Section 3.4: acknowledgements
-    /// are cumulative; RFC 2018, Section 4: SACK blocks come again). Returns the packet if none waits or the ECN marks
-    /// differ.
+    /// Replaces the newest waiting packet by a later one, which says all that it said. Acknowledgements are cumulative
+    /// (RFC 9293, Section 3.4), and SACK blocks come again (RFC 2018, Section 4). Returns the packet if none waits or
+    /// the ECN marks differ.
     fn replace(&mut self, start: u64, packet: Packet) -> Option<Packet> {
         let marks = |packet: &Packet| packet.tcp().map(|tcp| tcp.flags() & ECN_FLAGS);
         match self.0.back_mut() {

@@ -71,7 +71,7 @@ impl RoundTrips {
     /// Notes that the client is heard. The oldest packet in flight left at `oldest`. Our choice: the time in which the
     /// link stood still is no part of a round trip. A standstill is a silence longer than a timeout and than a second
     /// (RFC 6298, Section 2.4). All of it but the last round trip is taken off. Without this the next timeout was as
-    /// long as the standstill. If everything that left at its end was lost, nothing else told of that: BBR stood still
+    /// long as the standstill. If everything that left at its end was lost, nothing else told of that. BBR stood still
     /// for seven more seconds after an outage of 2.8 s. A second silence within two round trips of the first is a
     /// longer path. A silence of less than a second is as often another flow's queue.
     pub(super) fn on_report(&mut self, now: Instant, oldest: Option<Instant>) {

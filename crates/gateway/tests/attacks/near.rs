@@ -1,5 +1,5 @@
-//! Blind packets whose numbers miss by a little: by up to one, two or four windows, or in only one number (RFC 5961,
-//! Section 5.2; RFC 7323).
+//! Blind packets whose numbers miss by a little (RFC 5961, Section 5.2; RFC 7323). They miss by up to one, two or four
+//! windows, or in only one number.
 //!
 //! No receiver accepts any of them. A gateway that keeps one, and sends it again with its own numbers, puts its bytes
 //! into the stream.
