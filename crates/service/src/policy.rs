@@ -156,6 +156,8 @@ pub(super) fn needs_restart(running: &GatewayConfig, new: &GatewayConfig) -> Vec
         ("sharing.capacity-mbps", running.sharing.capacity_mbps != new.sharing.capacity_mbps),
         ("sharing.other", running.sharing.other != new.sharing.other),
         ("split.receive-window-bytes", running.split.receive_window_bytes != new.split.receive_window_bytes),
+        ("split.receive-window", running.split.receive_window != new.split.receive_window),
+        ("split.drwa-lambda-percent", running.split.drwa_lambda_percent != new.split.drwa_lambda_percent),
         ("limits", running.limits != new.limits),
     ]
     .into_iter()

@@ -128,6 +128,9 @@ fn a_reload_says_what_it_leaves() {
     let running = GatewayConfig::default();
     let new = parsed("mode = \"split\"\n[limits]\nmax-flows = 7\n[[rule]]\nport = 1\n").unwrap();
     assert_eq!(needs_restart(&running, &new), ["limits"]);
+    let split = "[split]\nreceive-window = \"drwa\"\ndrwa-lambda-percent = 200\nreceive-window-bytes = 100000\nsender = { hack1 = true }\n";
+    let left = needs_restart(&running, &parsed(split).unwrap());
+    assert_eq!(left, ["split.receive-window-bytes", "split.receive-window", "split.drwa-lambda-percent"]);
 }
 
 #[test]
