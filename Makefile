@@ -1,5 +1,5 @@
 # `make demo` and `make test` are all that a user needs; `make help` lists the rest.
-# One build profile (dev: optimised a little, with all assertions) serves demo and test, so that they share what is built.
+# demo and test use one build profile (dev: slightly optimised, with all assertions), so that they share one build.
 
 SHELL := /bin/bash
 CARGO ?= cargo
@@ -23,11 +23,11 @@ help: ## list the targets
 demo: build ## compare a real download without and with the gateway; under a minute (root)
 	@$(PACELINE) demo
 
-test: setup ## run every test; without root, those that need no privilege
+test: setup ## run every test; without root, only tests that need no privilege
 	$(CARGO) test --workspace --locked --no-fail-fast
 	@scripts/left-out
 
-build: setup ## build the paceline program, as demo and test use it
+build: setup ## build the paceline program with the profile of demo and test
 	$(CARGO) build --locked --package paceline-cli
 
 setup: # installs a Rust toolchain and a linker when they are missing
@@ -66,7 +66,7 @@ live-split: build # the same on this machine's own kernel (root)
 	done
 	$(CARGO) xtask split
 
-results: setup ## write docs/evidence/results.md again from results/, and judge the bounds
+results: setup ## generate docs/evidence/results.md again from results/, and judge the bounds
 	$(CARGO) xtask results
 
 reproduce: setup ## run the published experiments in the simulator (docs/evidence/reproduction.md; half an hour)
@@ -78,10 +78,10 @@ reproduce: setup ## run the published experiments in the simulator (docs/evidenc
 	$(CARGO) run --release --locked --package paceline-cli -- reproduce rre $(ARGS)
 	$(CARGO) xtask reproduction
 
-long: setup ## run LONG_RUNS drawn downloads of 1,000 s and more, from seed LONG_FROM on; the rest must keep what the first minute had
+long: setup ## run LONG_RUNS random downloads of 1,000 s and more, from seed LONG_FROM on; they must stay as fast as in the first minute
 	LONG_FROM=$(LONG_FROM) LONG_RUNS=$(LONG_RUNS) LONG_ALL=1 $(CARGO) test --release --locked --package paceline-sim --test long -- --nocapture
 
-harm: setup ## run scenarios/harm in the simulator: paths on which the gateway once made somebody worse off
+harm: setup ## run scenarios/harm in the simulator: paths on which a flow was once worse off with the gateway
 	$(CARGO) build --release --locked --package paceline-cli
 	@for file in scenarios/harm/*.toml; do \
 		name=$$(basename $$file .toml); \
@@ -89,12 +89,12 @@ harm: setup ## run scenarios/harm in the simulator: paths on which the gateway o
 	done
 	scripts/harm
 
-map: setup ## run POINTS drawn paths with and without gateway, and a tenth of each other kind (docs/evidence/map.md; hours)
+map: setup ## run POINTS random paths with and without gateway, and a tenth as many points of each other kind (docs/evidence/map.md; hours)
 	$(CARGO) run --release --locked --package paceline-cli -- map --kind path --count $(POINTS) $(ARGS)
 	$(CARGO) run --release --locked --package paceline-cli -- map --kind mixed --kind mixed-down --kind clients \
 		--count $$(($(POINTS) / 10)) $(ARGS)
 
-check: rules ## the inner loop, under a minute when warm: format, the rules of CONTRIBUTING.md, clippy, unit tests of what handles packets
+check: rules ## quick check, under a minute if already built: format, rules of CONTRIBUTING.md, clippy, unit tests of the packet-handling crates
 	$(CARGO) test --quiet --locked --lib --package paceline-wire --package paceline-path --package paceline-tcp --package paceline-gateway
 
 lint: rules ## check formatting, clippy, and the rules of CONTRIBUTING.md; warnings are errors
@@ -120,16 +120,16 @@ crosstest: setup ## run tests of wire, tcp and gateway for aarch64 and armv7 und
 debtest: deb ## install, upgrade, remove and purge the package in copies of this system; lintian (root)
 	tests/package/run
 
-image: setup ## build the operator's program, and a container image of it without network access (Debian: podman)
+image: setup ## build the operator's program, and from it a container image without network access (Debian: podman)
 	scripts/image
 
 imagetest: image ## run the image between two namespaces (root; Debian: podman, runc)
 	tests/package/image.py
 
-fuzz: ## run every fuzz target for FUZZ_SECONDS; it goes on from earlier runs (nightly Rust, cargo-fuzz)
+fuzz: ## run every fuzz target for FUZZ_SECONDS; continues from earlier runs (nightly Rust, cargo-fuzz)
 	scripts/fuzz $(FUZZ_SECONDS)
 
-bench: ## measure the cost of the gateway beside kernel forwarding and a null forwarder (root)
+bench: ## compare the cost of the gateway with that of kernel forwarding and of a null forwarder (root)
 	$(CARGO) run --release --locked --package paceline-cli -- bench gateway
 
 soak: setup ## run SOAK_SECONDS of mixed load, attackers, faults and upgrades; nothing may leak, hang or be lost (root)
@@ -144,7 +144,7 @@ floods: setup ## run floods and forged segments beside honest flows (root)
 	PACELINE=$(TARGET)/release/paceline tests/scale/floods.py
 	PACELINE=$(TARGET)/release/paceline tests/scale/injection.py 100
 
-speed: ## measure the simulator: time, instructions, memory, and ns-3 beside it (docs/evidence/speed.md)
+speed: ## measure time, instructions and memory of the simulator, and of ns-3 for comparison (docs/evidence/speed.md)
 	$(CARGO) bench --locked --package paceline-sim
 	benches/ns3/run
 

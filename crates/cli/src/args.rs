@@ -29,7 +29,7 @@ pub(crate) enum Command {
     /// Write man pages and shell completions, for packages
     #[command(hide = true)]
     HelpFiles(HelpFilesArgs),
-    /// Where people look for `gateway doctor`
+    /// Say that the command is `gateway doctor`
     #[command(hide = true)]
     Doctor(ElsewhereArgs),
     /// Show the flows and subscribers of the running gateway
@@ -48,7 +48,7 @@ pub(crate) struct HelpFilesArgs {
     pub(crate) folder: PathBuf,
 }
 
-/// Whatever was given.
+/// Any arguments. The error message repeats them after `paceline gateway doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct ElsewhereArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

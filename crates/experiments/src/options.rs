@@ -1,4 +1,4 @@
-//! What each command is asked for: the arguments of the program, with their defaults and help texts.
+//! The arguments of each command, with their defaults and help texts.
 
 #![allow(
     missing_docs,
@@ -28,32 +28,32 @@ pub use reproduce::{
 
 use crate::units::{Rate, Size, Time};
 
-/// What measures and computes: with the feature `lab`.
+/// Commands that measure and compute. They need the feature `lab`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum LabCommand {
     /// Compare a download without and with the gateway over an emulated radio link (needs root)
     Demo(DemoOptions),
     /// Run a scenario file
     Run(RunOptions),
-    /// Run a scenario over lists and ranges of its keys, in the simulator
+    /// Run a scenario for lists and ranges of values of its keys, in the simulator
     Sweep(SweepOptions),
     /// Compare every sender and receiver, with and without gateway, in the simulator
     Compare(CompareOptions),
     /// Compare `auto` with every other profile of the gateway, in the simulator
     Profiles(ProfilesOptions),
-    /// Draw paths by seed, and find those on which the gateway makes somebody worse off
+    /// Draw random paths by seed, and find those on which a flow is worse off with the gateway
     Map(MapOptions),
     /// Run published experiments in the simulator, and compare the numbers
     #[command(subcommand)]
     Reproduce(ReproduceCommand),
-    /// Compute by formula what loss recovery costs on a path
+    /// Compute the cost of loss recovery on a path by formulas
     Predict(PredictOptions),
     /// Join two interfaces by an emulated link (needs root)
     Emulate(EmulateOptions),
     /// Inspect, generate, convert and plot link traces
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Measure the cost of the gateway beside kernel forwarding (needs root)
+    /// Compare the cost of the gateway with that of kernel forwarding (needs root)
     #[command(subcommand)]
     Bench(BenchCommand),
 }
@@ -63,7 +63,7 @@ pub struct DemoOptions {
     /// Folder for the plot and the results
     #[arg(long, value_name = "DIR", default_value = "results/demo")]
     pub out: PathBuf,
-    /// How long each of the two downloads lasts
+    /// Duration of each of the two downloads
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub duration: Time,
     /// Print the results as one JSON object instead of a table
@@ -79,7 +79,7 @@ pub struct RunOptions {
     /// Where to run
     #[arg(long, value_enum, default_value_t = On::Lab)]
     pub on: On,
-    /// Runs of each variant; each run has the next seed [default: as the scenario says]
+    /// Number of runs of each variant, with consecutive seeds [default: as the scenario says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: Option<u32>,
     #[command(flatten)]
@@ -106,7 +106,7 @@ pub struct RunOptions {
     pub check: bool,
 }
 
-/// What of a scenario is run.
+/// The part of a scenario to run.
 #[derive(Clone, Debug, Args)]
 pub struct Selection {
     /// Seed of the first repetition [default: as the scenario says]
@@ -115,12 +115,12 @@ pub struct Selection {
     /// Length of each run, such as 10s [default: as the scenario says]
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Time>,
-    /// Run only variants whose name has these comma-separated parts (repeatable)
+    /// Run only variants whose name has all these comma-separated parts (repeatable)
     #[arg(long, value_name = "VARIANT")]
     pub only: Vec<String>,
 }
 
-/// How many runs are made.
+/// How runs are made and printed.
 #[derive(Clone, Debug, Args)]
 pub struct Batch {
     /// Parallel runs [default: one for each core]
@@ -140,10 +140,10 @@ pub struct SweepOptions {
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     /// A key with its values (repeatable; every combination is run).
-    /// A list: radio.rtt=50ms,100ms. A range with its number of steps: radio.rtt=50ms..200ms:4, or :4log for even ratios
+    /// A list: radio.rtt=50ms,100ms. A range of 4 values: radio.rtt=50ms..200ms:4, or :4log for equal ratios
     #[arg(long, value_name = "KEY=VALUES")]
     pub vary: Vec<String>,
-    /// Runs of each combination; each run has the next seed
+    /// Number of runs of each combination, with consecutive seeds
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
     #[command(flatten)]
@@ -166,11 +166,11 @@ pub struct CompareOptions {
     /// A receiver (repeatable) [default: every one]
     #[arg(long, value_name = "NAME")]
     pub receiver: Vec<String>,
-    /// What stands before the radio link (repeatable): none, gateway, gateway-drwa (only lowers the client's window) or
+    /// Gateway before the radio link (repeatable): none, gateway, gateway-drwa (only lowers the client's window) or
     /// gateway-split (splits every flow) [default: every one]
     #[arg(long, value_name = "NAME")]
     pub gateway: Vec<String>,
-    /// Transfers of each flow, for Jain's index [default: as the scenario says]
+    /// Number of transfers of each flow, for Jain's index [default: as the scenario says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub flows: Option<u32>,
     /// Round-trip time without queues, for a trace
@@ -179,7 +179,7 @@ pub struct CompareOptions {
     /// Limit of the queue before the radio link, for a trace
     #[arg(long, value_name = "LIMIT", default_value = "1000packets")]
     pub queue: String,
-    /// Runs of each scheme; each run has the next seed
+    /// Number of runs of each scheme, with consecutive seeds
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
     #[command(flatten)]
@@ -202,7 +202,7 @@ pub struct PredictOptions {
     /// Share of packets that are lost at random
     #[arg(long, value_name = "SHARE", value_parser = parse_probability, default_value = "0.1%")]
     pub loss: Probability,
-    /// Packets that one recovery has lost in a row
+    /// Number of consecutive packets lost before one recovery
     #[arg(long, value_name = "PACKETS", default_value_t = 10)]
     pub burst: u32,
     /// Receive window, such as 260kb or 180packets [default: 1.08 times rate x RTT]
@@ -214,10 +214,10 @@ pub struct PredictOptions {
     /// Growth of the congestion window, and its decrease after a loss
     #[arg(long, value_enum, default_value_t = GrowthChoice::Cubic)]
     pub congestion_control: GrowthChoice,
-    /// How the sender finds that a retransmission is lost
+    /// How the sender detects the loss of a retransmission
     #[arg(long, value_enum, default_value_t = LostRepairChoice::Detected)]
     pub lost_repair: LostRepairChoice,
-    /// Share of the link that a flow should use. The output shows the smallest rate x RTT at which it no longer does
+    /// Share of the link that a flow should use. The output shows the smallest rate x RTT at which the flow uses less
     #[arg(long, value_name = "SHARE", value_parser = parse_probability, default_value = "80%")]
     pub efficiency: Probability,
     /// Print one JSON object instead of tables
@@ -292,7 +292,7 @@ pub struct TraceInput {
 
 #[derive(Clone, Debug, Args)]
 pub struct TraceGenerate {
-    /// The kind of link
+    /// Kind of link
     #[arg(value_enum)]
     pub model: ModelChoice,
     /// File to write [default: standard output]
@@ -301,16 +301,16 @@ pub struct TraceGenerate {
     /// Format to write
     #[arg(long, value_enum, default_value_t = TraceFormatChoice::Mahimahi)]
     pub to: TraceFormatChoice,
-    /// Length
+    /// Length of the trace
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub length: Time,
     /// Mean rate [default: the model's]
     #[arg(long, value_name = "RATE")]
     pub mean: Option<Rate>,
-    /// Standard deviation over mean, in windows of 100 ms [default: the model's]
+    /// Standard deviation divided by the mean, in windows of 100 ms [default: the model's]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub variation: Option<f64>,
-    /// Width of the rows of CSV
+    /// Time between two rows of a CSV file
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub window: Time,
     /// Seed: the same one gives the same trace on every machine
@@ -347,7 +347,7 @@ pub enum BenchCommand {
 
 #[derive(Clone, Debug, Args)]
 pub struct BenchOptions {
-    /// Interleaved runs of each kind. The medians are reported
+    /// Number of interleaved runs of each kind. The medians are reported
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
     /// Length of one run
@@ -356,10 +356,10 @@ pub struct BenchOptions {
     /// Numbers of flows
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 100, 1000])]
     pub flows: Vec<u32>,
-    /// Client addresses that share the flows. Each is a subscriber
+    /// Number of client addresses that share the flows. Each address is a subscriber
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=250))]
     pub clients: u8,
-    /// Rate of all servers together, such as 500mbit [default: as much as passes]
+    /// Rate of all servers together, such as 500mbit [default: unlimited]
     #[arg(long, value_name = "RATE")]
     pub offered: Option<Rate>,
     /// Send packets of wire size only, as network cards without offloads do [default: super-packets]
@@ -374,18 +374,18 @@ pub struct BenchOptions {
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Fail (exit code 1) if a bound is missed. Throughput relative to the null forwarder: 0.8, split flows 0.5. CPU time
-    /// of a packet relative to 10 flows: 1.3
+    /// Fail (exit code 1) if a bound is missed. Throughput relative to the null forwarder: at least 0.8, split flows
+    /// 0.5. CPU time of a packet relative to 10 flows: at most 1.3
     #[arg(long)]
     pub check: bool,
 }
 
-/// As in scenario files.
+/// Parses a queue limit as in scenario files.
 fn parse_queue(text: &str) -> Result<QueueLimit, serde::de::value::Error> {
     QueueLimit::deserialize(text.into_deserializer())
 }
 
-/// Above 100 % for very bursty traces.
+/// Parses a share, which may be above 100 % for very bursty traces.
 fn parse_share(text: &str) -> Result<f64, serde::de::value::Error> {
     share(text.into_deserializer())
 }

@@ -1,4 +1,4 @@
-//! The gateway as a command or a scenario names it: none, ours with a named set of parts, or what it is compared with.
+//! The gateway named by a command or a scenario: none, ours with a named set of parts, or a kernel proxy.
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
@@ -10,7 +10,7 @@ use paceline_tcp::{CongestionName, ReductionName, SendBufferName};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// What stands before the radio link.
+/// The gateway before the radio link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// No gateway: the kernel forwards.
@@ -18,7 +18,7 @@ pub enum Profile {
     Off,
     /// A gateway with these parts.
     Gateway(Named),
-    /// No gateway of ours: a proxy of kernel sockets, to be compared with. In the simulator something like it.
+    /// A proxy of kernel sockets, for comparison with our gateway. The simulator imitates it.
     KernelSplit,
 }
 
@@ -46,7 +46,7 @@ const NAMES: [&str; COUNT] = {
 };
 
 impl Profile {
-    /// As files and commands name it.
+    /// Returns the name in files and commands.
     pub const fn name(self) -> &'static str {
         match self {
             Profile::Off => "off",
@@ -55,7 +55,7 @@ impl Profile {
         }
     }
 
-    /// `None` for `off`.
+    /// Returns the configuration of the gateway; `None` for `off`.
     pub fn config(self) -> Option<GatewayConfig> {
         match self {
             Profile::Off => None,
@@ -67,7 +67,7 @@ impl Profile {
 
 impl ValueEnum for Profile {
     fn value_variants<'a>() -> &'a [Self] {
-        // Only scenarios compare with what is last.
+        // Only scenarios can name the last profile, the kernel proxy.
         let all: &'static [Profile; COUNT] = &ALL;
         &all[..COUNT - 1]
     }
@@ -90,11 +90,11 @@ impl<'de> Deserialize<'de> for Profile {
     }
 }
 
-/// In the simulator, what a proxy of kernel sockets comes to: a split flow with Linux's sender and buffers. Nothing bounds what
-/// waits in them. What differs: it asks the server before it answers the client.
+/// Returns the simulator's imitation of a proxy of kernel sockets: a split flow with Linux's sender and buffers.
+/// No bound limits the data that waits there. Unlike the proxy, it connects to the server before it answers the client.
 fn kernel_split() -> GatewayConfig {
     let mut config = GatewayConfig { mode: FlowMode::Split, ..GatewayConfig::all_off() };
-    // More than any buffer holds.
+    // Longer than the delay of any buffer.
     config.virtual_window.target_ms = 1_000_000;
     config.split.receive_window_bytes = KERNEL_WINDOW_BYTES;
     config.split.sender = SenderConfig {

@@ -1,4 +1,4 @@
-//! Options of the gateway, and of the commands that look at it.
+//! Options of the gateway and of the commands that inspect it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -37,19 +37,19 @@ pub(crate) struct GatewayArgs {
     /// Addresses of the clients, such as 10.0.0.0/8 (comma-separated)
     #[arg(long, value_name = "PREFIX", value_delimiter = ',', requires = "tun")]
     pub(crate) clients: Vec<IpNet>,
-    /// Configuration and policy as TOML (docs/reference/policy.md). It changes keys of the profile. SIGHUP reads it again
+    /// Configuration and policy as TOML (docs/reference/policy.md). Its keys override the profile. SIGHUP reloads it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Check this file, and run nothing
+    /// Check this configuration file, and run nothing
     #[arg(long, value_name = "FILE")]
     pub(crate) check: Option<PathBuf>,
-    /// Parts of the gateway that are on
+    /// Parts of the gateway to switch on
     #[arg(long, value_enum, default_value_t = Profile::Gateway(Named::Auto))]
     pub(crate) profile: Profile,
     /// Write counters to this file, once a second and at the end
     #[arg(long, value_name = "FILE")]
     pub(crate) stats_json: Option<PathBuf>,
-    /// Write events of each flow to this file, one JSON object a line
+    /// Write events of each flow to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
     /// Write window, rate, RTT and delay of each flow to this CSV file, twenty times a second
@@ -61,8 +61,8 @@ pub(crate) struct GatewayArgs {
     /// Socket for `paceline flows` and `paceline top` [default: /run/paceline/WAN-RADIO.sock]
     #[arg(long, value_name = "FILE")]
     pub(crate) control: Option<PathBuf>,
-    /// Take over all flows from the gateway that runs between these interfaces, and end it. Give the options that it was
-    /// started with
+    /// Take over all flows from the gateway that runs between these interfaces, and stop it. Give the same options as
+    /// for that gateway
     #[arg(long)]
     pub(crate) take_over: bool,
     /// Append a JSON line to this file for each flow that ends (docs/reference/metrics.md)
@@ -71,33 +71,34 @@ pub(crate) struct GatewayArgs {
     /// Lowest level of log lines on stderr
     #[arg(long, value_enum, default_value_t = LogLevel::Info)]
     pub(crate) log: LogLevel,
-    /// Only forward, to measure packet I/O without a gateway
+    /// Only forward packets, to measure packet I/O without a gateway
     #[arg(long, hide = true)]
     pub(crate) forward_only: bool,
-    /// End when this process is no longer the parent
+    /// Exit when this process is no longer the parent
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<i32>,
-    /// Number of processes. Each serves a part of the subscribers. Their files are FILE-0, FILE-1 and so on, their ports
-    /// PORT, PORT+1 and so on
+    /// Number of worker processes. Each serves a part of the subscribers. Their files are FILE-0, FILE-1 and so on.
+    /// Their ports are PORT, PORT+1 and so on
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "forward_only",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(Slice::WORKERS_MAX)))]
     pub(crate) workers: u32,
     /// Index of this worker
     #[arg(long, hide = true, value_name = "N")]
     pub(crate) worker: Option<u32>,
-    /// File that keeps window shifts of rescaled flows over a restart [default: in /run, by interfaces]
+    /// File that keeps the window shifts of rescaled flows across a restart
+    /// [default: in /run, named after the interfaces]
     #[arg(long, value_name = "FILE")]
     pub(crate) shift_file: Option<PathBuf>,
 }
 
-/// What to do instead of running.
+/// An action in place of running the gateway.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GatewayAction {
     /// Check whether this machine is ready for a gateway, and say what to change
     Doctor(Box<DoctorArgs>),
 }
 
-/// It takes the gateway's own options, so that a line can be tried as it is.
+/// Options of `doctor`. It takes the gateway's options, too, so that a gateway's command line can be checked unchanged.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Print one JSON object instead of a table
@@ -108,7 +109,7 @@ pub(crate) struct DoctorArgs {
 }
 
 impl GatewayArgs {
-    /// As the gateway takes them.
+    /// Returns the options of the gateway service.
     pub(crate) fn options(&self) -> Options {
         Options {
             wan: self.wan.clone(),
@@ -139,9 +140,9 @@ pub(crate) enum LogLevel {
     Error,
     Warn,
     Info,
-    /// Each flow's beginning and end
+    /// Start and end of each flow
     Debug,
-    /// Each packet: slow
+    /// Each packet (slow)
     Trace,
 }
 
@@ -183,13 +184,13 @@ pub(crate) struct CaptureArgs {
     /// File to write (pcapng)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// Longest duration, up to an hour. Ctrl-C ends the capture, too
+    /// Maximum duration, up to an hour. Ctrl-C ends the capture, too
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) duration: Time,
-    /// Largest size of the file, up to 1gb
+    /// Maximum size of the file, up to 1gb
     #[arg(long, value_name = "SIZE", default_value = "64mb")]
     pub(crate) size: Size,
-    /// Most bytes of a packet to keep
+    /// Maximum number of bytes to keep of each packet
     #[arg(long, value_name = "BYTES", default_value_t = SNAP_MAX)]
     pub(crate) snap: u32,
     /// Control socket of the gateway [default: that of the only running gateway]
@@ -197,7 +198,7 @@ pub(crate) struct CaptureArgs {
     pub(crate) control: Option<PathBuf>,
 }
 
-/// Address and port of client and server, where they matter.
+/// Addresses and ports of client and server. `None` matches any address or port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowArg {
     pub(crate) client: (Option<IpAddr>, Option<u16>),

@@ -1,4 +1,4 @@
-//! A point of the map: the text of a scenario, and its draws.
+//! A point of the map: the text of a scenario, and its drawn values.
 
 use std::fmt::Write as _;
 
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// What determines the points.
+/// The parameters that determine the points.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) kind: Kind,
@@ -78,7 +78,7 @@ pub(super) struct Point {
     pub(super) radio_mbps: f64,
     /// The number of downloads that may have segments in the queue at the same time.
     pub(super) downloads: u32,
-    /// All draws, by name.
+    /// All drawn values, by name.
     pub(super) columns: Vec<(String, String)>,
 }
 

@@ -32,10 +32,10 @@ pub struct MapOptions {
     /// Mode of the gateway, compared with no gateway (repeatable) [default: every mode]
     #[arg(long, value_enum)]
     pub mode: Vec<ModeChoice>,
-    /// Runs of each point; each run has the next seed
+    /// Number of runs of each point, with consecutive seeds
     #[arg(long, value_name = "R", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub runs: u32,
-    /// Further runs of a point that misses a bound. Only these then judge it. 0: none
+    /// Number of further runs of a point that misses a bound. Only the further runs then judge it. 0: no further runs
     #[arg(long, value_name = "R", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=49))]
     pub recheck: u32,
     /// Length of a run [default: 30s, mixed points 40s]

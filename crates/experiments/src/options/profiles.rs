@@ -21,7 +21,7 @@ pub struct ProfilesOptions {
     /// Limit of the queue before the radio link, for a trace
     #[arg(long, value_name = "LIMIT", default_value = "1000packets")]
     pub queue: String,
-    /// Runs of each cell; each run has the next seed
+    /// Number of runs of each cell, with consecutive seeds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
     #[command(flatten)]

@@ -9,7 +9,8 @@ use clap::{Args, Subcommand};
 pub enum ReproduceCommand {
     /// Opportunistic retransmission: Tables 1 to 15 and Figs. 3 to 5
     Or(OrOptions),
-    /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, bounds, and the virtual-time lab beside the simulator
+    /// The mobile accelerator: Figs. 4 to 25, Tables 1 to 4, bounds, and the simulator compared with the virtual-time
+    /// lab
     Accelerator(AcceleratorOptions),
     /// TCP-NCL: Figs. 3 to 5, 7 and 9, the range over which they hold, and the model
     Ncl(NclOptions),
@@ -17,14 +18,14 @@ pub enum ReproduceCommand {
     Rre(RreOptions),
     /// Dynamic receive window adjustment: Figs. 3 to 18, Table 3, and a lambda that follows the link
     Drwa(DrwaOptions),
-    /// Algorithms as printed beside our recommended forms, and the effect of each of our changes
+    /// Algorithms as printed compared with our recommended forms, and the effect of each of our changes
     Printed(PrintedOptions),
 }
 
-/// How any paper is reproduced.
+/// Options for every paper.
 #[derive(Clone, Debug, Args)]
 pub struct How {
-    /// Runs of each cell, with seeds from 1. A cell without random choices has one run
+    /// Number of runs of each cell, with seeds from 1. A cell without random choices has one run
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub runs: u32,
     /// Parallel runs [default: one for each core]
@@ -41,7 +42,7 @@ pub struct How {
     pub check: bool,
 }
 
-/// How a paper is reproduced whose runs are kept.
+/// Options for papers whose finished runs are kept.
 #[derive(Clone, Debug, Args)]
 pub struct KeptHow {
     /// Repeat finished runs
@@ -68,7 +69,7 @@ pub struct AcceleratorOptions {
 
 #[derive(Clone, Debug, Args)]
 pub struct PrintedOptions {
-    /// Run only what has this in its name: `Table 14`, `BARR`, `why`, `DRWA` (repeatable)
+    /// Run only experiments with this in their name: `Table 14`, `BARR`, `why`, `DRWA` (repeatable)
     #[arg(long, value_name = "PART")]
     pub only: Vec<String>,
     #[command(flatten)]
@@ -119,7 +120,7 @@ pub struct NclOptions {
     /// Only this part (repeatable) [default: all, or figures if one is named]
     #[arg(long, value_enum)]
     pub part: Vec<NclPart>,
-    /// Length of each run. Its second half counts. The paper has 20 runs of 2000 s
+    /// Length of each run. Only its second half counts. The paper has 20 runs of 2000 s
     #[arg(long, value_name = "SECONDS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(20..=100_000))]
     pub seconds: u32,
     #[command(flatten)]
