@@ -87,9 +87,9 @@ pub struct Received {
 
 /// Length of a bin of [`Received::bins`].
 pub const BIN: Duration = Duration::from_millis(10);
-/// A pending read is repeated after this number of bytes, so that a slow reader wakes up some hundred times a second.
+/// Bytes that a slow reader takes at once, so that it wakes up some hundred times a second.
 const READ_PIECE: u64 = 1_460;
-/// Bytes of one write; with real bytes, each write copies that much.
+/// Bytes of one write.
 const WRITE_PIECE: u64 = 1 << 16;
 
 /// One end of a connection.
@@ -99,7 +99,7 @@ pub struct Connection {
     pub key: FlowKey,
     config: EndpointConfig,
     workload: Workload,
-    /// None before it is opened, or once the host has forgotten it.
+    /// `None` before it is opened, and once the host has forgotten it.
     tcp: Option<Tcp>,
     forgotten: bool,
     sends: Stream,
@@ -150,7 +150,7 @@ impl Connection {
         self.tcp.as_ref().map(|tcp| tcp.status(now))
     }
 
-    /// The host knows nothing of it any more, and answers nothing.
+    /// Makes the host forget the connection: it no longer answers.
     pub fn forget(&mut self) {
         (self.tcp, self.wake_at, self.forgotten) = (None, None, true);
     }
@@ -194,12 +194,12 @@ impl Connection {
         into.extend(self.out.drain(..));
     }
 
-    /// Its timestamps wrap 5 s after the start of the run.
+    /// Returns the initial numbers. Timestamps wrap 5 s after the start of the run.
     fn origin(&self, now: Instant) -> Origin {
         Origin { isn: Seq(self.config.isn), tsval: ((now.as_nanos() / 1_000_000) as u32).wrapping_sub(5_000) }
     }
 
-    /// The application reads and writes, and what may leave does.
+    /// Lets the application read and write, and takes the packets that may leave.
     fn drive(&mut self, now: Instant) {
         self.count(now);
         self.read(now);
@@ -275,7 +275,7 @@ impl Connection {
             .map(|rate| self.read_at + rate.time_for(left) + Duration::from_nanos(1));
     }
 
-    /// Notes what came in order since the last call.
+    /// Counts the data that came in order since the last call.
     fn count(&mut self, now: Instant) {
         let Some(tcp) = &self.tcp else { return };
         let received = &mut self.received;
