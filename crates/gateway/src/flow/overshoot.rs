@@ -59,6 +59,11 @@ impl Overshoot {
         window_max: u64,
         rtt: Duration,
     ) -> bool {
+        // Nothing leaves beyond the window then, so that the flow cannot bring more than it.
+        if self.is_on(now) {
+            self.retransmissions = 0;
+            return false;
+        }
         if self.retransmissions == 0 {
             (self.since, self.brought) = (now, 0);
         }
