@@ -209,7 +209,7 @@ impl QueueBound {
         self.try_release(sample, rtt_min);
         self.test_losses(sample, rtt_min);
         let unqueued = rtt_min + self.forecast().time_for(MIN_QUEUE);
-        if sample.own && sample.limited && sample.rtt.is_some_and(|rtt| rtt <= unqueued) {
+        if sample.limited && sample.rtt.is_some_and(|rtt| rtt <= unqueued) {
             self.backoff.on_no_queue(sample.now, rtt_min);
         }
         self.measure(sample, rtt_min);
@@ -287,7 +287,6 @@ impl QueueBound {
             rate_known: !self.forecast().is_zero(),
             outstanding: sample.outstanding,
             flows: sample.flows,
-            may_pass: !sample.own,
             server_rtt: sample.server_rtt,
             path: self.path(rtt_min),
             rtt: self.last_rtt,

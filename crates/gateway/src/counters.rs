@@ -142,8 +142,6 @@ counters! {
     auto_ordinary,
     /// Decisions of `auto`, also in the profile `full`: acknowledgements wait on the uplink.
     auto_late_acks,
-    /// Decisions of `auto`, also in the profile `full`: the link's buffer is too short for a bound to help.
-    auto_short_buffer,
     /// Decisions of `auto`: data is lost on a long path.
     auto_lossy_path,
     /// Decisions of `auto`: repairs were needless.
@@ -190,7 +188,6 @@ impl Counters {
             Reason::Unknown => &mut self.auto_unknown,
             Reason::Ordinary => &mut self.auto_ordinary,
             Reason::LateAcks => &mut self.auto_late_acks,
-            Reason::ShortBuffer => &mut self.auto_short_buffer,
             Reason::LossyPath => &mut self.auto_lossy_path,
             Reason::NeedlessRepairs => &mut self.auto_needless_repairs,
             Reason::OptimisticAcks => &mut self.auto_optimistic_acks,

@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// ignores losses has more without a bound.
 const LOST_PART: u64 = 50;
 const LOST_LEAST: u64 = 6_000;
-/// Our choice: how long uploads pass, which is how long losses indicate a short buffer on the downlink.
+/// Our choice: how long uploads pass, as long as the downlink's longest queue counts (`bound/backoff.rs`).
 const PASSES: Duration = Duration::from_secs(30);
 /// Number of reports over which waits elsewhere are averaged: about a round trip. Our choice: Little's law needs the
 /// mean. With the shortest of 250 ms, jitter of the downlink counted as nothing. Uploads then had .6 to .94 of what

@@ -10,12 +10,10 @@ pub enum Reason {
     Unknown,
     /// The client's flows have shown nothing against the default. An older gateway may hand over one of the former
     /// names.
-    #[serde(alias = "varying-link", alias = "steady-link", alias = "slow-reader")]
+    #[serde(alias = "varying-link", alias = "steady-link", alias = "slow-reader", alias = "short-buffer")]
     Ordinary,
     /// Acknowledgements wait on the uplink.
     LateAcks,
-    /// The link's buffer overflows and is too short for a bound to help.
-    ShortBuffer,
     /// Data is lost without load, on a path so long that the gateway's own sender repairs it better.
     LossyPath,
     /// The data that the gateway retransmitted had not been lost.
@@ -28,11 +26,10 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 7] = [
         Reason::Unknown,
         Reason::Ordinary,
         Reason::LateAcks,
-        Reason::ShortBuffer,
         Reason::LossyPath,
         Reason::NeedlessRepairs,
         Reason::OptimisticAcks,
@@ -45,7 +42,6 @@ impl Reason {
             Reason::Unknown => "unknown",
             Reason::Ordinary => "ordinary",
             Reason::LateAcks => "late-acks",
-            Reason::ShortBuffer => "short-buffer",
             Reason::LossyPath => "lossy-path",
             Reason::NeedlessRepairs => "needless-repairs",
             Reason::OptimisticAcks => "optimistic-acks",

@@ -123,11 +123,10 @@ impl Backoff {
         self.curve.is_some_and(|curve| curve.least > 0)
     }
 
-    /// Grows the window while packets of the gateway's own senders wait, although a round trip of `rtt_min` met no
-    /// queue. The link then carries more than when a short buffer overflowed. Our choice: a sixteenth in each such
-    /// round trip; a quarter gave the same. The curve alone stands still for seconds around W_max: four split downloads
-    /// had a third of a link that had become three times as fast. Servers do not get this growth, because they send in
-    /// bursts. Before buffers of a tenth of the path each bit more overflows, and every loss costs them a round trip.
+    /// Grows the window while packets wait, although a round trip of `rtt_min` met no queue. The link then carries more
+    /// than when a short buffer overflowed. Our choice: a sixteenth in each such round trip; a quarter gave the same.
+    /// The curve alone stands still for seconds around W_max: four split downloads had a third of a link that had
+    /// become three times as fast.
     pub(super) fn on_no_queue(&mut self, now: Instant, rtt_min: Duration) {
         let Some(curve) = self.curve.as_mut().filter(|curve| curve.least > 0) else { return };
         let window = curve.window(now);

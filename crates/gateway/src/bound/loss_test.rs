@@ -14,7 +14,7 @@ const SHARE_MIN: u64 = 50;
 const LOST_MIN: u64 = 8 * SEGMENT;
 const SEEN_MAX: u64 = 400 * SEGMENT;
 /// Our choice: a test lasts until this many bytes should have been lost at the earlier share. With eight packets, a
-/// radio link of 1 % was taken for a buffer in the tests. Losses in bursts are fewer events: see [`AGAIN_ROUNDS`].
+/// radio link of 1 % was taken for a buffer in the tests.
 const EXPECTED: u64 = 16 * SEGMENT;
 /// Our choice: a tenth may be lost by a policer without a queue, or by a buffer so short that the link's rate is
 /// unknown. The radio seldom loses a tenth.
@@ -29,14 +29,8 @@ const LOST_AGAIN: u64 = 4;
 const HOLDS: Duration = Duration::from_secs(10);
 /// How long a first finding of a buffer holds: time to stop overflowing it.
 const HOLDS_ONCE: Duration = Duration::from_secs(2);
-/// Our choice: time for a server to regain its rate after it first learnt of losses. On a short path 16 of its round
-/// trips are enough.
-const REVIEW_EVERY: Duration = Duration::from_secs(5);
-const REVIEW_LEAST: Duration = Duration::from_millis(1_500);
-/// Our choice: number of round trips of a second test. Bursts on the radio make a high share of losses. A test by that
-/// share is short, and the next burst is rarely in it. With 12 bursts were taken for a buffer more often, with 24 BBR
-/// was held for too long.
-const AGAIN_ROUNDS: u64 = 16;
+/// Our choice: a buffer found once that held the full bound for this long is forgotten.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 /// Our choice: a buffer found twice does not change soon, and each test makes it overflow again.
 const HOLDS_BUFFER: Duration = Duration::from_secs(60);
 
@@ -112,8 +106,6 @@ pub(super) struct LossSample {
     pub(super) outstanding: u64,
     /// Flows that share the link.
     pub(super) flows: u32,
-    /// The flows pass if the buffer is short: the gateway is not their sender.
-    pub(super) may_pass: bool,
     /// What the path holds without a queue.
     pub(super) path: u64,
     /// Round-trip time between the sender and the gateway.
@@ -139,13 +131,6 @@ pub(super) struct LossTest {
     /// The last cause found, when it was found, and how long it holds.
     found: Option<(Cause, Instant)>,
     holds: Duration,
-    /// Start of the review and bytes delivered since; those that met no queue; the rate before.
-    #[serde(default)]
-    since: (Instant, u64),
-    #[serde(default)]
-    unqueued: u64,
-    #[serde(default)]
-    rate_before: Rate,
     /// How long the bound was the limit, not lowered, without a loss.
     #[serde(default)]
     held: Duration,
@@ -208,7 +193,6 @@ impl LossTest {
     pub(super) fn on_report(&mut self, sample: &LossSample) -> Option<u64> {
         self.measure(sample);
         let empty = sample.rtt <= sample.rtt_min + sample.rtt_min / 16;
-        self.review(sample, empty);
         self.hold(sample);
         let (lost, lost_empty) = if empty { (0, sample.lost) } else { (sample.lost, 0) };
         let grows = self.lets_grow(sample.flows);
@@ -234,32 +218,12 @@ impl LossTest {
                 if sample.sent > *since {
                     tally.delivered += sample.delivered;
                     tally.lost += if sample.lost_sent > *since { sample.lost } else { 0 };
-                    let (since, tally) = (*since, *tally);
-                    return self.conclude(sample, since, tally);
+                    let tally = *tally;
+                    return self.conclude(sample.now, tally);
                 }
             }
         }
         None
-    }
-
-    /// Reviews the answer while flows pass before a short buffer: they should keep their rate. If they have much less
-    /// and leave the link idle, the radio lost the packets after all. A server that learns of such losses gives up most
-    /// of its rate. A link that fades has a queue.
-    fn review(&mut self, sample: &LossSample, empty: bool) {
-        let (from, delivered) = self.since;
-        self.since.1 += sample.delivered;
-        self.unqueued += if empty { sample.delivered } else { 0 };
-        if !self.is_buffer(sample.now) {
-            (self.since, self.unqueued) = ((sample.now, 0), 0);
-        } else if sample.now.saturating_since(from)
-            >= ((sample.rtt_min + sample.server_rtt) * AGAIN_ROUNDS).clamp(REVIEW_LEAST, REVIEW_EVERY)
-        {
-            let rate = Rate::from_bytes_in(delivered, sample.now.saturating_since(from));
-            if rate < self.rate_before.mul_ratio(3, 5) && 2 * self.unqueued > delivered {
-                (self.found, self.times, self.holds) = (Some((Cause::Radio, sample.now)), 1, HOLDS_BUFFER);
-            }
-            (self.since, self.unqueued) = ((sample.now, 0), 0);
-        }
     }
 
     /// Forgets a buffer that was not found again. A short buffer overflows whenever the full bound is used. If that
@@ -270,7 +234,7 @@ impl LossTest {
         self.held = if sample.lost > 0 || sample.lowered { Duration::ZERO } else { self.held };
         self.held += if sample.limited { passed } else { Duration::ZERO };
         let found_buffer = self.found.is_some_and(|(cause, _)| cause == Cause::Buffer);
-        if self.held >= REVIEW_EVERY && found_buffer && !self.is_buffer(sample.now) {
+        if self.held >= FORGOTTEN_AFTER && found_buffer && !self.is_buffer(sample.now) {
             (self.found, self.times) = (None, 0);
         }
     }
@@ -340,24 +304,17 @@ impl LossTest {
     }
 
     /// Ends a test when [`EXPECTED`] bytes should have been lost at the earlier share. `tally` counts packets sent
-    /// after `since`. A second finding of a buffer lets a server's single flow pass. So that test lasts longer, and any
-    /// loss in it is the radio's.
-    fn conclude(&mut self, sample: &LossSample, since: Instant, tally: Tally) -> Option<u64> {
-        let now = sample.now;
-        let again = matches!(self.found, Some((Cause::Buffer, _))) && sample.may_pass && sample.flows < 2;
-        if again && now.saturating_since(since) < sample.rtt_min * AGAIN_ROUNDS {
+    /// during the test.
+    fn conclude(&mut self, now: Instant, tally: Tally) -> Option<u64> {
+        let before = self.before.lost + self.before.lost_empty;
+        if tally.all() * before < EXPECTED * self.before.all() {
             return None;
         }
-        let before = self.before.lost + self.before.lost_empty;
         // On a varying link the path's average content already overflows a short buffer. A radio does not lose this
         // much.
         let much = tally.lost * SHARE_EMPTY >= tally.all();
         let as_before = tally.lost * LOST_AGAIN * self.before.all() >= before * tally.all();
-        let radio = !much && (as_before || again && tally.lost > 0);
-        let enough = tally.all() * before >= EXPECTED * self.before.all();
-        if !enough {
-            return None;
-        }
+        let radio = !much && as_before;
         let cause = if radio { Cause::Radio } else { Cause::Buffer };
         let same = self.found.is_some_and(|(found, _)| found == cause);
         self.times = if same { self.times + 1 } else { 1 };
@@ -368,7 +325,6 @@ impl LossTest {
         };
         self.holds = first.0 * (1 << (first.1 - 1).min(2));
         self.found = Some((cause, now));
-        self.rate_before = self.rate();
         self.phase = Phase::Watch;
         self.tally = Tally::default();
         Some(core::mem::take(&mut self.outstanding_max)).filter(|_| !radio)

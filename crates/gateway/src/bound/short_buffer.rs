@@ -15,7 +15,7 @@ const GAIN: (u64, u64) = (5, 4);
 const GROWTH: (u64, u64) = (4, 1);
 
 impl QueueBound {
-    /// True if the link's buffer overflows and is so short that a bound does not help. Senders may as well fill it.
+    /// True if the link's buffer was found twice in a row, and is short.
     pub fn has_short_buffer(&self, now: Instant) -> bool {
         self.short && self.loss_test.is_buffer(now)
     }

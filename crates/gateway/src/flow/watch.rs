@@ -234,6 +234,6 @@ mod tests {
         let mut again = passing(Reason::LateAcks);
         assert!(again.keeps_passing(None) && !again.keeps_passing(Some(Reason::LateAcks)));
         assert!(!again.ends_passing());
-        assert!(!passing(Reason::ShortBuffer).keeps_passing(None));
+        assert!(!passing(Reason::ServerRecovers).keeps_passing(None));
     }
 }

@@ -228,11 +228,7 @@ impl Downlink {
             crowded: around.crowded,
         });
         self.full = core::mem::take(&mut self.limited);
-        self.passes = match bound.has_short_buffer(now) {
-            _ if self.late_acks.are_late() => Some(Reason::LateAcks),
-            true => Some(Reason::ShortBuffer),
-            false => None,
-        };
+        self.passes = self.late_acks.are_late().then_some(Reason::LateAcks);
         true
     }
 }
