@@ -135,6 +135,20 @@ mod tests {
         assert_eq!(mistake(200), [true, true, true, false]);
     }
 
+    /// A client of 17 KB at 2 % loss was held to its window for 10 s, and then at once for 20 s more.
+    #[test]
+    fn what_leaves_again_while_a_mistake_counts_does_not_make_the_next_one() {
+        let (mut overshoot, rtt) = (Overshoot::default(), Duration::from_millis(10));
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let found = |overshoot: &mut Overshoot, from, to| {
+            (from..to).step_by(10).find(|&ms| overshoot.on_retransmissions(at(ms), 20_000, 50_000, rtt))
+        };
+        let first = found(&mut overshoot, 1_000, 2_000).unwrap();
+        let end = first + 10_000;
+        assert_eq!(found(&mut overshoot, first + 10, end + 100), None);
+        assert!(found(&mut overshoot, end + 100, end + 1_000).is_some(), "a new account finds a new mistake");
+    }
+
     #[test]
     fn what_is_discarded_within_two_seconds_is_one_mistake() {
         let (mut overshoot, at) = (Overshoot::default(), |s: u64| Instant::ZERO + Duration::from_secs(s));
