@@ -102,7 +102,7 @@ fn a_loss_test_over_radio_jitter_leaves_the_rate() {
 /// Until a late packet has arrived, the server gets no new acknowledgements. Then it gets those of all packets since.
 /// Neither these nor the ACKs that come during the steps may cause a burst. When they did, the two paths had .5 and .27
 /// of the goodput without a gateway. The first has .95 now (twenty seeds, .84 at least). It had .98 while flows passed
-/// through before a short buffer. The path of the test before has 2.2 in place of 1.5 since then.
+/// through before a short buffer.
 #[test]
 fn packets_that_arrive_late_cost_the_server_no_burst() {
     let reorder = |ppm, micros| {
