@@ -78,9 +78,11 @@ pub(crate) struct Modulation {
     as_printed: bool,
     lane: VecDeque<Held>,
     last_release: Instant,
-    /// The steps of the newest acknowledgement that leaves in steps, and how long they take.
+    /// The steps of the newest acknowledgement that leaves in steps, how long they take, and when they began.
     #[serde(default)]
     pace: Option<(Steps, Duration)>,
+    #[serde(default)]
+    pace_since: Instant,
     /// How long the newest acknowledgement is held, and its arrival.
     last_hold: Duration,
     last_arrival: Instant,
@@ -179,24 +181,29 @@ impl Modulation {
     pub(crate) fn push_steps(&mut self, now: Instant, edit: Edit, packet: Packet, steps: Steps) {
         let release_at = now.max(self.last_release);
         self.last_release = release_at + steps.apart * (steps.left.saturating_sub(1) / steps.bytes);
-        self.pace = Some((steps, self.last_release.saturating_since(now)));
+        (self.pace, self.pace_since) = (Some((steps, self.last_release.saturating_since(now))), now);
         self.lane.push_back(Held { release_at, edit, packet, steps: Some(steps) });
     }
 
     /// Appends an acknowledgement of `advance` bytes that came while an earlier one leaves in steps. It goes on at
     /// their pace, until the ACKs have caught up. If they left together at the end of the steps, they would be as long
-    /// a burst as the steps had spread. If the wait is longer than that of the steps, their pace is too slow, and the
-    /// wait does not grow.
+    /// a burst as the steps had spread.
+    ///
+    /// Our choice: the longest wait is as long as the steps take, and falls by a fifth of the time since they began. So
+    /// later ACKs leave a quarter faster than they come, whatever the pace. An ACK that would wait for longer leaves
+    /// whole. When the pace alone decided, a server that fills its window never caught up, because it sends as fast as
+    /// its ACKs come. BBR had just measured its shortest round trip at a low rate, and had .4 of its rate for 8 s.
     pub(crate) fn push_behind_steps(&mut self, now: Instant, edit: Edit, packet: Packet, advance: u64) {
         let Some((steps, longest)) = self.pace else { return };
+        let longest = longest.saturating_sub(now.saturating_since(self.pace_since) / 5);
         let bytes = steps.bytes.max(1);
-        let first = steps.apart.mul_ratio(advance.min(bytes), bytes);
         let mut release_at = now.max(self.last_release);
-        if release_at.saturating_since(now) <= longest {
-            release_at += first;
+        let steps = (release_at.saturating_since(now) <= longest).then_some(Steps { left: advance, ..steps });
+        self.last_release = release_at;
+        if let Some(Steps { apart, .. }) = steps {
+            release_at += apart.mul_ratio(advance.min(bytes), bytes);
+            self.last_release = release_at + apart * (advance.saturating_sub(1) / bytes);
         }
-        self.last_release = release_at + steps.apart * (advance.saturating_sub(1) / bytes);
-        let steps = Some(Steps { left: advance, ..steps });
         self.lane.push_back(Held { release_at, edit, packet, steps });
     }
 
@@ -356,9 +363,23 @@ mod tests {
         let released: Vec<_> = modulation.lane.iter().map(|held| held.release_at).collect();
         assert_eq!(released, [at(0), at(8), at(9)]);
         assert!(modulation.tells_in_steps(at(8)) && !modulation.tells_in_steps(at(9)));
-        // The wait would exceed the 6 ms of the steps, so it does not grow.
-        modulation.push_behind_steps(at(2), Edit::Window, ack(), 300);
+        // The wait would exceed the 6 ms of the steps, so it does not grow, however much is acknowledged.
+        modulation.push_behind_steps(at(2), Edit::Window, ack(), 3_000);
         assert_eq!(modulation.lane.back().map(|held| held.release_at), Some(at(9)));
+        assert!(!modulation.tells_in_steps(at(9)));
+    }
+
+    #[test]
+    fn acks_catch_up_though_they_come_faster_than_the_pace() {
+        let start = Instant::ZERO + Duration::from_secs(1);
+        let mut modulation = told_in_steps(start);
+        // Each acknowledges 900 bytes, for which the pace needs 6 ms.
+        let caught_up = (1..100).map(|ms| start + Duration::from_millis(ms)).find(|now| {
+            let tells = modulation.tells_in_steps(*now);
+            modulation.push_behind_steps(*now, Edit::Window, ack(), 900);
+            !tells
+        });
+        assert!(caught_up.is_some_and(|now| now <= start + Duration::from_millis(40)), "{caught_up:?}");
     }
 
     #[test]
