@@ -2,7 +2,6 @@
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use crate::auto::Reason;
 use crate::rtt_min::STANDING;
 use crate::upload::UploadPath;
 
@@ -28,9 +27,9 @@ pub(crate) struct PathEstimate {
     /// At most one flow has not ended.
     #[serde(default)]
     pub(crate) alone: bool,
-    /// Why flows pass through as if the gateway were not there, if they do.
+    /// ACKs wait behind an upload, so that flows pass through as if the gateway were not there.
     #[serde(default)]
-    pub(crate) passes: Option<Reason>,
+    pub(crate) late_acks: bool,
     /// What an upload may have in flight.
     #[serde(default)]
     pub(crate) upload: UploadPath,

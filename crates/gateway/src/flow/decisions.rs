@@ -21,7 +21,7 @@ impl Flow {
     /// repairs to the server. With room for all its data the flow filled the link. The others, which are held, then
     /// waited: for 30 s at a drawn point of mixed traffic.
     pub(crate) fn needs_no_room(&self) -> bool {
-        let for_path = self.path.passes.is_some() || self.watch.ends_passing();
+        let for_path = self.path.late_acks || self.watch.ends_passing();
         self.watch.passes && (for_path || self.path.alone)
     }
 
@@ -31,7 +31,8 @@ impl Flow {
     pub(super) fn follow_path(&mut self, ctx: &mut Context<'_>) {
         self.try_passing(ctx);
         let trial = self.watch.trial.passes();
-        let passes = self.path.passes.or(trial.then_some(Reason::ServerRecovers));
+        let late = self.path.late_acks.then_some(Reason::LateAcks);
+        let passes = late.or(trial.then_some(Reason::ServerRecovers));
         if self.watch.keeps_passing(passes)
             || passes.is_some() == self.watch.passes
             || !(trial || self.lacks_nothing())

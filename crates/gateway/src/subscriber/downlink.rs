@@ -3,7 +3,6 @@
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::ack_clumps::AckClumps;
-use crate::auto::Reason;
 use crate::base_rtt::BaseRtt;
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
 use crate::config::{GatewayConfig, QueueBoundMode, ScheduleMode};
@@ -39,9 +38,6 @@ pub(crate) struct Downlink {
     uplink_queue: UplinkQueue,
     #[serde(default)]
     late_acks: LateAcks,
-    /// Why the transparent flows pass through, if they do.
-    #[serde(default)]
-    passes: Option<Reason>,
     #[serde(default)]
     ack_clumps: AckClumps,
     /// When a retransmission last left without room.
@@ -73,7 +69,6 @@ impl Downlink {
             full: false,
             uplink_queue: UplinkQueue::default(),
             late_acks: LateAcks::default(),
-            passes: None,
             ack_clumps: AckClumps::default(),
             repaired_at: Instant::ZERO,
         }
@@ -109,15 +104,15 @@ impl Downlink {
         self.uplink_queue
     }
 
-    /// Returns why transparent flows pass through, if they do.
-    pub(super) fn passes(&self) -> Option<Reason> {
-        self.passes
+    /// True if transparent flows pass through, because their ACKs wait behind an upload.
+    pub(super) fn has_late_acks(&self) -> bool {
+        self.late_acks.are_late()
     }
 
     /// Returns rate and longest burst before a buffer that may be short. Flows that pass have no pace; the gateway's
     /// own senders cannot pass.
     pub(super) fn pace(&self, now: Instant, report: &LinkReport) -> Option<(Rate, Duration)> {
-        let bound = self.bound.as_ref().filter(|_| self.passes.is_none() || report.is_own())?;
+        let bound = self.bound.as_ref().filter(|_| !self.has_late_acks() || report.is_own())?;
         bound.pace(now)
     }
 
@@ -228,7 +223,6 @@ impl Downlink {
             crowded: around.crowded,
         });
         self.full = core::mem::take(&mut self.limited);
-        self.passes = self.late_acks.are_late().then_some(Reason::LateAcks);
         true
     }
 }
