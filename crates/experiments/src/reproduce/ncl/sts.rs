@@ -134,9 +134,8 @@ const EQUATIONS: [&str; 5] = [
     "Eq. (15), where its assumptions hold",
     "Eq. (15), before RED",
 ];
-const NOT_APART: &str = "\
-by experiment: with as many drops by chance the error is that of the row above. RED drops by the average queue, which is still long when the retransmission \
-comes, so Eq. (2) does not hold";
+const NOT_APART: &str = "by experiment: with as many drops by chance the error is that of the row above. RED drops while its average queue \
+                        is long, and it is still long when the retransmission comes. So more retransmissions are lost than Eq. (2) says";
 
 /// If the model gives zero, the error is the measured value itself.
 fn error(beside: Beside) -> f64 {
