@@ -20,6 +20,8 @@ mod plot;
 mod pool;
 mod predict;
 mod profiles;
+#[cfg(test)]
+mod regression;
 mod reproduce;
 mod result;
 mod run;

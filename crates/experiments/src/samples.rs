@@ -38,13 +38,13 @@ const TRIED: usize = 10;
 /// Cells that take longer are not sampled.
 const SECONDS_MAX: f64 = 1.2;
 
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl Watch for Nobody {
     fn progress(&self, _seconds: f64, _received_bytes: u64) {}
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -158,7 +158,7 @@ fn difference(page: &str, kept: &str, cell: Option<&Cell>) -> Option<String> {
 }
 
 /// Runs `work` on every item, on all cores.
-fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
         for _ in 0..crate::pool::cores() {

@@ -60,6 +60,9 @@ pub(crate) fn execute(
         Ok(_) if interrupt::requested() => return Err(Error::interrupted()),
         Ok(simulated) => simulated,
     };
+    if cfg!(test) && !simulated.findings.is_empty() {
+        return Err(Error::failed(simulated.findings.join("\n")));
+    }
     let traces = recorder.finish();
     if let Some(files) = files {
         series::write(files, scenario, &steps.rows, &traces)?;

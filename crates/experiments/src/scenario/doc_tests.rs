@@ -96,8 +96,8 @@ fn every_documented_key_is_in_the_example() {
 fn every_scenario_of_the_repository_parses() {
     let folders = [
         "scenarios", "scenarios/accelerator", "scenarios/bound", "scenarios/changing",
-        "scenarios/comparators", "scenarios/rivals", "scenarios/rre", "scenarios/split", "scenarios/uploads",
-        "scenarios/auto",
+        "scenarios/comparators", "scenarios/regression", "scenarios/rivals", "scenarios/rre",
+        "scenarios/split", "scenarios/uploads", "scenarios/auto",
     ]
     .map(|folder| root().join(folder));
     let mut count = 0;

@@ -38,6 +38,8 @@ pub(crate) struct Tcp {
     pub(crate) timestamp_drift_ppm: i32,
     /// Explicit congestion notification (RFC 3168).
     pub(crate) ecn: bool,
+    /// False if each segment is acknowledged at once.
+    pub(crate) delayed_ack: Option<bool>,
     /// How the advertised window is sized.
     #[serde(deserialize_with = "by_name")]
     pub(crate) receive_window: Option<ReceiveWindowName>,

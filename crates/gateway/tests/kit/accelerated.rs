@@ -1,8 +1,8 @@
-//! Runs with a gateway in the path.
+//! Runs of one flow.
 
 use paceline_gateway::{Gateway, GatewayConfig};
 
-use super::scenario::{Flow, FlowSpec, Path, Report, at_ms, world};
+use super::scenario::{Flow, FlowSpec, Path, at_ms, world};
 use super::sim::{Direct, Sim};
 
 /// Runs one flow through a gateway for `seconds`. Fails if the checker found anything.
@@ -21,23 +21,9 @@ pub fn run(
     (sim, flow)
 }
 
-/// Runs one flow through the full accelerator. Returns the report of its download.
-#[track_caller]
-pub fn accelerated(path: &Path, spec: &FlowSpec, seconds: u64, seed: u64) -> Report {
-    let (sim, flow) = run(GatewayConfig::default(), path, spec, seconds, seed);
-    sim.download(flow)
-}
-
-/// Runs one flow without a gateway. Returns the report of its download.
-#[track_caller]
-pub fn unaccelerated(path: &Path, spec: &FlowSpec, seconds: u64, seed: u64) -> Report {
-    let (sim, flow) = unaccelerated_sim(path, spec, seconds, seed);
-    sim.download(flow)
-}
-
 /// Runs one flow without a gateway.
 #[track_caller]
-pub fn unaccelerated_sim(path: &Path, spec: &FlowSpec, seconds: u64, seed: u64) -> (Sim<Direct>, Flow) {
+pub fn unaccelerated(path: &Path, spec: &FlowSpec, seconds: u64, seed: u64) -> (Sim<Direct>, Flow) {
     let mut sim = world(Direct::default(), path, seed);
     let flow = sim.add_flow(spec);
     sim.run_until(at_ms(seconds * 1_000));

@@ -1,9 +1,7 @@
 //! One end of a TCP connection: that of crates/tcp, with an application that writes, reads and keeps account.
 
-use paceline_tcp::{
-    CloseReason, Config, Connection as Tcp, Origin, ReceiveBuffer, ReceiveWindowName, State, Status,
-};
-use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Rate, Seq};
+use paceline_tcp::{Config, Connection as Tcp, Origin, ReceiveBuffer, ReceiveWindowName, State, Status};
+use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Seq};
 
 use super::stream::{Content, Stream};
 
@@ -11,7 +9,6 @@ use super::stream::{Content, Stream};
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     pub tcp: Config,
-    pub reading: Reading,
     /// Largest super-packet in segments; 1: every segment is a packet of its own.
     pub gso_segments: u32,
     pub content: Content,
@@ -22,7 +19,6 @@ impl Default for EndpointConfig {
     fn default() -> Self {
         EndpointConfig {
             tcp: Config { receive_window: ReceiveWindowName::Fixed, ..Config::default() },
-            reading: Reading::default(),
             gso_segments: 1,
             content: Content::Length,
             // Wraps after 20 MB, which most runs pass.
@@ -48,15 +44,6 @@ impl EndpointConfig {
     }
 }
 
-/// How fast the application reads.
-#[derive(Clone, Debug, Default)]
-pub struct Reading {
-    /// `None`: whatever has arrived is read at once.
-    pub rate: Option<Rate>,
-    /// Times in which nothing is read.
-    pub pauses: Vec<(Instant, Instant)>,
-}
-
 /// What the application at one end sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workload {
@@ -78,17 +65,12 @@ pub struct Received {
     pub bytes: u64,
     pub wrong_bytes: u64,
     pub finished_at: Option<Instant>,
-    pub last_data_at: Option<Instant>,
-    /// The longest time between two bytes in order.
-    pub longest_gap: Duration,
     /// Bytes in order per 10 ms since the start of the run.
     pub bins: Vec<u32>,
 }
 
 /// Length of a bin of [`Received::bins`].
 pub const BIN: Duration = Duration::from_millis(10);
-/// Bytes that a slow reader takes at once, so that it wakes up some hundred times a second.
-const READ_PIECE: u64 = 1_460;
 /// Bytes of one write.
 const WRITE_PIECE: u64 = 1 << 16;
 
@@ -106,8 +88,6 @@ pub struct Connection {
     receives: Stream,
     written: u64,
     read: u64,
-    read_at: Instant,
-    wake_at: Option<Instant>,
     out: Vec<Packet>,
     pub opened_at: Option<Instant>,
     pub bad_checksums: u64,
@@ -126,8 +106,6 @@ impl Connection {
             config,
             written: 0,
             read: 0,
-            read_at: Instant::ZERO,
-            wake_at: None,
             out: Vec::new(),
             opened_at: None,
             bad_checksums: 0,
@@ -140,19 +118,13 @@ impl Connection {
         self.tcp.as_ref().is_some_and(|tcp| matches!(tcp.state(), State::TimeWait | State::Closed))
     }
 
-    /// The connection was given up, or reset.
-    pub fn is_aborted(&self) -> bool {
-        let reason = self.tcp.as_ref().and_then(Tcp::close_reason);
-        reason.is_some_and(|reason| reason != CloseReason::Finished)
-    }
-
     pub fn status(&self, now: Instant) -> Option<Status> {
         self.tcp.as_ref().map(|tcp| tcp.status(now))
     }
 
     /// Makes the host forget the connection: it no longer answers.
     pub fn forget(&mut self) {
-        (self.tcp, self.wake_at, self.forgotten) = (None, None, true);
+        (self.tcp, self.forgotten) = (None, true);
     }
 
     pub fn open(&mut self, now: Instant) {
@@ -162,8 +134,7 @@ impl Connection {
     }
 
     pub fn next_timeout(&self) -> Option<Instant> {
-        let tcp = self.tcp.as_ref().and_then(Tcp::poll_timeout);
-        tcp.into_iter().chain(self.wake_at).min()
+        self.tcp.as_ref().and_then(Tcp::poll_timeout)
     }
 
     pub fn on_timeout(&mut self, now: Instant) {
@@ -243,36 +214,14 @@ impl Connection {
         }
     }
 
+    /// Reads whatever has arrived.
     fn read(&mut self, now: Instant) {
-        self.wake_at = None;
         let Some(tcp) = &mut self.tcp else { return };
-        let readable = tcp.readable();
-        if readable == 0 {
-            self.read_at = now;
-            return;
+        while let Some(payload) = tcp.read(now, usize::MAX) {
+            let end = self.read + payload.len() as u64;
+            self.received.wrong_bytes += self.receives.wrong_bytes(&payload, self.read);
+            self.read = end;
         }
-        let Reading { rate, pauses } = &self.config.reading;
-        if let Some((_, end)) = pauses.iter().find(|(from, to)| *from <= now && now < *to) {
-            (self.read_at, self.wake_at) = (now, Some(*end));
-            return;
-        }
-        let allowed = rate.map_or(u64::MAX, |rate| rate.bytes_in(now.saturating_since(self.read_at)));
-        if allowed >= READ_PIECE.min(readable) {
-            let mut left = allowed.min(readable);
-            while left > 0
-                && let Some(payload) = tcp.read(now, left as usize)
-            {
-                let end = self.read + payload.len() as u64;
-                self.received.wrong_bytes += self.receives.wrong_bytes(&payload, self.read);
-                left -= end - self.read;
-                self.read = end;
-            }
-            self.read_at = now;
-        }
-        let left = tcp.readable().min(READ_PIECE);
-        self.wake_at = rate
-            .filter(|_| left > 0)
-            .map(|rate| self.read_at + rate.time_for(left) + Duration::from_nanos(1));
     }
 
     /// Counts the data that came in order since the last call.
@@ -284,9 +233,6 @@ impl Connection {
             return;
         }
         received.bytes += bytes;
-        if let Some(last) = received.last_data_at.replace(now) {
-            received.longest_gap = received.longest_gap.max(now.saturating_since(last));
-        }
         let bin = (now.as_nanos() / BIN.as_nanos()) as usize;
         if received.bins.len() <= bin {
             received.bins.resize(bin + 1, 0);

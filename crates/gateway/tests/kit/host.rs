@@ -1,20 +1,10 @@
-//! A host with any number of TCP connections, and a source and a sink of datagrams.
+//! A host with any number of TCP connections.
 
 use std::collections::{HashMap, VecDeque};
 
-use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, Payload, PortId, Rate};
+use paceline_wire::{FlowKey, Instant, Node, Packet, PortId};
 
 use super::connection::{Connection, EndpointConfig, Workload};
-
-/// Datagrams at a constant rate.
-#[derive(Clone, Debug)]
-pub struct Datagrams {
-    pub key: FlowKey,
-    pub rate: Rate,
-    pub ip_len: u32,
-    pub from: Instant,
-    pub to: Instant,
-}
 
 /// A host on one port.
 #[derive(Debug, Default)]
@@ -23,10 +13,6 @@ pub struct Host {
     index: HashMap<FlowKey, usize>,
     /// Connections to open, with their times.
     opens: Vec<(Instant, usize)>,
-    datagrams: Option<(Datagrams, Instant)>,
-    pub datagram_bytes_received: u64,
-    /// TCP packets without a connection.
-    pub strays: u64,
     out: VecDeque<Packet>,
 }
 
@@ -46,40 +32,21 @@ impl Host {
         id
     }
 
-    pub fn send_datagrams(&mut self, datagrams: Datagrams) {
-        self.datagrams = Some((datagrams.clone(), datagrams.from));
-    }
-
     /// Lets the application act on a connection.
     pub fn act(&mut self, id: usize, act: impl FnOnce(&mut Connection)) {
         act(&mut self.connections[id]);
         self.connections[id].take_packets(&mut self.out);
     }
-
-    fn send_due_datagrams(&mut self, now: Instant) {
-        let Some((source, next)) = &mut self.datagrams else { return };
-        while *next <= now && *next < source.to {
-            self.out.push_back(Packet::build_udp(source.key, Payload::Length(source.ip_len - 28)));
-            *next += source.rate.time_for(u64::from(source.ip_len)).max(Duration::from_nanos(1));
-        }
-    }
 }
 
 impl Node for Host {
     fn handle_packet(&mut self, arrival: Instant, _port: PortId, packet: Packet) {
-        let Some(key) = packet.flow_key() else {
-            self.datagram_bytes_received += packet.ip_len() as u64;
-            return;
-        };
-        let Some(&id) = self.index.get(&key.reversed()) else {
-            self.strays += 1;
-            return;
-        };
+        let Some(key) = packet.flow_key() else { return };
+        let Some(&id) = self.index.get(&key.reversed()) else { return };
         self.act(id, |connection| connection.on_packet(arrival, &packet));
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.send_due_datagrams(now);
         while let Some(i) = self.opens.iter().position(|(at, _)| *at <= now) {
             let (_, id) = self.opens.swap_remove(i);
             self.act(id, |connection| connection.open(now));
@@ -97,7 +64,6 @@ impl Node for Host {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let timers = self.connections.iter().filter_map(Connection::next_timeout);
-        let datagrams = self.datagrams.iter().filter(|(s, next)| *next < s.to).map(|(_, next)| *next);
-        timers.chain(self.opens.iter().map(|(at, _)| *at)).chain(datagrams).min()
+        timers.chain(self.opens.iter().map(|(at, _)| *at)).min()
     }
 }

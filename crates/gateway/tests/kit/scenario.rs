@@ -81,12 +81,6 @@ pub fn modern_client(buffer: u64) -> EndpointConfig {
     EndpointConfig::default().with_buffer(buffer)
 }
 
-/// The same without timestamps.
-pub fn without_timestamps(mut client: EndpointConfig) -> EndpointConfig {
-    client.tcp.timestamps = false;
-    client
-}
-
 /// The standard world: one server host, one client host, and one path.
 pub fn world<G: Node>(gateway: G, path: &Path, seed: u64) -> Sim<G> {
     let mut sim = Sim::new(gateway, seed);
@@ -157,18 +151,8 @@ pub struct Flow {
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub received_bytes: u64,
-    pub goodput_mbps: f64,
     pub completion: Option<Duration>,
     pub retransmitted_segments: u64,
-    pub sent_segments: u64,
-    pub timeouts: u64,
-    pub tail_loss_probes: u64,
-    pub recoveries: u64,
-    pub srtt: Option<Duration>,
-    /// Segments with data beyond the window, which the receiver discarded.
-    pub beyond_window_segments: u64,
-    pub longest_gap: Duration,
-    pub aborted: bool,
 }
 
 impl<G: Node> Sim<G> {
@@ -222,26 +206,14 @@ impl<G: Node> Sim<G> {
     fn report(&self, flow: Flow, down: bool) -> Report {
         let (client, server) = (self.client(flow), self.server(flow));
         let (from, to) = if down { (server, client) } else { (client, server) };
-        let (Some(sender), Some(receiver)) = (from.status(self.now), to.status(self.now)) else {
-            return Report::default();
-        };
+        let Some(sender) = from.status(self.now) else { return Report::default() };
         assert_eq!(client.received.wrong_bytes + server.received.wrong_bytes, 0, "corrupt payload");
         assert_eq!(client.bad_checksums + server.bad_checksums, 0, "wrong checksums");
         let (start, received) = (client.opened_at.unwrap_or(self.now), &to.received);
-        let last = received.last_data_at.unwrap_or(self.now);
         Report {
             received_bytes: received.bytes,
-            goodput_mbps: Rate::from_bytes_in(received.bytes, last.saturating_since(start)).as_mbps(),
             completion: received.finished_at.map(|at| at.saturating_since(start)),
             retransmitted_segments: sender.sent.total_retrans,
-            sent_segments: sender.sent.data_segs_out,
-            timeouts: sender.episodes.total_rto,
-            tail_loss_probes: sender.episodes.loss_probes,
-            recoveries: sender.episodes.recoveries,
-            srtt: Some(Duration::from_micros(sender.pulse.rtt)),
-            beyond_window_segments: receiver.receiver.beyond_rcv_wnd,
-            longest_gap: received.longest_gap,
-            aborted: from.is_aborted(),
         }
     }
 }
@@ -254,10 +226,4 @@ pub fn lossy(p: f64) -> Loss {
 /// The time `ms` milliseconds after the start of the run.
 pub fn at_ms(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
-}
-
-/// Returns payload goodput as a share of the link's capacity of `mbps`, with packets of `packet` bytes and `payload`
-/// bytes in each.
-pub fn share(goodput_mbps: f64, mbps: f64, payload: f64, packet: f64) -> f64 {
-    goodput_mbps / (mbps * payload / packet)
 }

@@ -8,7 +8,6 @@ use paceline_wire::{Duration, Instant, Node, Packet, PortId};
 
 use super::checker::{Checker, Side};
 use super::host::Host;
-use super::record::{Delays, Passage};
 use super::stream::mix;
 
 /// The port towards the servers.
@@ -40,33 +39,9 @@ impl Node for Direct {
 #[derive(Debug)]
 pub struct Pair {
     /// The link towards the client.
-    pub down: Wire,
+    pub down: Link,
     /// The link towards the server.
-    pub up: Wire,
-}
-
-/// A link that may be replaced while packets are in it.
-#[derive(Debug)]
-pub struct Wire {
-    pub link: Link,
-    replaced: Vec<Link>,
-}
-
-impl Wire {
-    fn new(config: LinkConfig, seed: u64, start: Instant) -> Self {
-        Wire { link: Link::new(config, seed, start).expect("a link as configured"), replaced: Vec::new() }
-    }
-
-    fn next_event(&self) -> Option<Instant> {
-        self.replaced.iter().chain([&self.link]).filter_map(Link::next_event).min()
-    }
-
-    fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Delivered)) {
-        for link in self.replaced.iter_mut().chain([&mut self.link]) {
-            link.advance(now, sink);
-        }
-        self.replaced.retain(|link| link.next_event().is_some());
-    }
+    pub up: Link,
 }
 
 /// A host with its address and the pair of links before it.
@@ -75,7 +50,7 @@ pub struct Site {
     pub host: Host,
     pub address: IpAddr,
     pub pair: usize,
-    processing: Option<Wire>,
+    processing: Option<Link>,
 }
 
 /// The world.
@@ -86,11 +61,7 @@ pub struct Sim<G> {
     pub radio: Vec<Pair>,
     pub servers: Vec<Site>,
     pub clients: Vec<Site>,
-    pub delays: Delays,
     pub checker: Checker,
-    passage: Passage,
-    /// Times in the gateway of packets on the radio link. Their link headers have the index.
-    tags: Vec<Option<Duration>>,
     seed: u64,
     steps_now: u32,
 }
@@ -104,10 +75,7 @@ impl<G: Node> Sim<G> {
             radio: Vec::new(),
             servers: Vec::new(),
             clients: Vec::new(),
-            delays: Delays::default(),
             checker: Checker::default(),
-            passage: Passage::default(),
-            tags: Vec::new(),
             seed,
             steps_now: 0,
         }
@@ -135,22 +103,10 @@ impl<G: Node> Sim<G> {
         self.clients.len() - 1
     }
 
-    /// From here on packets take other links. Packets in the old links arrive as before.
-    pub fn replace_radio(&mut self, pair: usize, down: LinkConfig, up: LinkConfig) {
-        let seed = mix(self.seed ^ (0x300 + pair as u64) ^ self.now.as_nanos());
-        let Pair { down, up } =
-            std::mem::replace(&mut self.radio[pair], self::pair(down, up, seed, self.now));
-        let Pair { down: new_down, up: new_up } = &mut self.radio[pair];
-        for (wire, mut old) in [(new_down, down), (new_up, up)] {
-            wire.replaced.append(&mut old.replaced);
-            wire.replaced.push(old.link);
-        }
-    }
-
     /// Packets to a client pass this rate process before its TCP, as in a slow handset.
     pub fn set_processing(&mut self, client: usize, rate: RateProcess) {
         let config = LinkConfig { rate, ..LinkConfig::default() };
-        self.clients[client].processing = Some(Wire::new(config, 0, self.now));
+        self.clients[client].processing = Some(link(config, 0, self.now));
     }
 
     /// Runs until no event is left before `end`.
@@ -200,7 +156,6 @@ impl<G: Node> Sim<G> {
         for (to, delivered) in arrivals {
             match to {
                 To::GatewayWan => {
-                    self.passage.enter(delivered.at, &delivered.packet);
                     self.checker.enter(Side::Wan, &delivered.packet);
                     self.gateway.handle_packet(delivered.at, WAN, delivered.packet);
                 }
@@ -215,19 +170,10 @@ impl<G: Node> Sim<G> {
     }
 
     fn deliver_to_client(&mut self, delivered: Delivered) {
-        if let Ok(tag) = <[u8; 8]>::try_from(delivered.packet.link())
-            && let Some(sojourn) = self.tags[u64::from_be_bytes(tag) as usize].take()
-        {
-            let (sojourn, queue) = (sojourn.as_secs_f64() * 1e3, delivered.queue_delay.as_secs_f64() * 1e3);
-            self.delays.sojourn_ms.push(sojourn);
-            self.delays.queue_ms.push(queue);
-            self.delays.path_ms.push(sojourn + queue);
-            self.delays.path_series.push((delivered.at, sojourn + queue));
-        }
         let address = delivered.packet.addresses().map(|(_, to)| to);
         let Some(site) = self.clients.iter_mut().find(|site| Some(site.address) == address) else { return };
         match &mut site.processing {
-            Some(wire) => wire.link.send(delivered.at, delivered.packet),
+            Some(link) => link.send(delivered.at, delivered.packet),
             None => site.host.handle_packet(delivered.at, PortId(0), delivered.packet),
         }
     }
@@ -235,8 +181,8 @@ impl<G: Node> Sim<G> {
     fn fire(&mut self) {
         let now = self.now;
         for Site { host, processing, .. } in &mut self.clients {
-            if let Some(wire) = processing {
-                wire.advance(now, &mut |d| host.handle_packet(d.at, PortId(0), d.packet));
+            if let Some(link) = processing {
+                link.advance(now, &mut |d| host.handle_packet(d.at, PortId(0), d.packet));
             }
         }
         for site in self.servers.iter_mut().chain(&mut self.clients) {
@@ -253,13 +199,13 @@ impl<G: Node> Sim<G> {
         let now = self.now;
         for site in &mut self.servers {
             while let Some((_, packet)) = site.host.poll_transmit(now) {
-                self.wired[site.pair].down.link.send(now, packet);
+                self.wired[site.pair].down.send(now, packet);
             }
         }
         for site in &mut self.clients {
             while let Some((_, packet)) = site.host.poll_transmit(now) {
                 for segment in packet.segments() {
-                    self.radio[site.pair].up.link.send(now, segment);
+                    self.radio[site.pair].up.send(now, segment);
                 }
             }
         }
@@ -280,7 +226,7 @@ impl<G: Node> Sim<G> {
         packet.complete_checksum();
         let Some((_, address)) = packet.addresses() else { return };
         if let Some(site) = self.servers.iter().find(|site| site.address == address) {
-            self.wired[site.pair].up.link.send(self.now, packet);
+            self.wired[site.pair].up.send(self.now, packet);
         }
     }
 
@@ -288,14 +234,16 @@ impl<G: Node> Sim<G> {
         packet.complete_checksum();
         let Some((_, address)) = packet.addresses() else { return };
         let Some(site) = self.clients.iter().find(|site| site.address == address) else { return };
-        packet.set_link(&(self.tags.len() as u64).to_be_bytes());
-        self.tags.push(self.passage.leave(self.now, &packet));
-        self.radio[site.pair].down.link.send(self.now, packet);
+        self.radio[site.pair].down.send(self.now, packet);
     }
 }
 
 fn pair(down: LinkConfig, up: LinkConfig, seed: u64, start: Instant) -> Pair {
-    Pair { down: Wire::new(down, seed, start), up: Wire::new(up, mix(seed), start) }
+    Pair { down: link(down, seed, start), up: link(up, mix(seed), start) }
+}
+
+fn link(config: LinkConfig, seed: u64, start: Instant) -> Link {
+    Link::new(config, seed, start).expect("a link as configured")
 }
 
 #[derive(Clone, Copy)]

@@ -11,7 +11,8 @@ use paceline_wire::{Instant, Node, Packet, PortId, Seq};
 fn a_seed_fixes_a_run() {
     let path = Path { loss: lossy(0.01), ..Path::thesis() };
     let run = |seed| {
-        let report = unaccelerated(&path, &FlowSpec::download(modern_client(200_000)), 10, seed);
+        let (sim, flow) = unaccelerated(&path, &FlowSpec::download(modern_client(200_000)), 10, seed);
+        let report = sim.download(flow);
         (report.received_bytes, report.retransmitted_segments)
     };
     assert_eq!(run(7), run(7));

@@ -410,7 +410,7 @@ fn uploads_run_at_full_speed_under_rescaled_windows() {
         let mut spec = FlowSpec::download(client);
         spec.client_sends = Workload::Bytes(4_000_000);
         spec.server_sends = Workload::Silent;
-        let direct = crate::kit::accelerated::unaccelerated_sim(&Path::thesis(), &spec, 30, 1);
+        let direct = crate::kit::accelerated::unaccelerated(&Path::thesis(), &spec, 30, 1);
         let (sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &spec, 30, 1);
         let (without, with) = (direct.0.upload(direct.1), sim.upload(flow));
         let (a, b) = (without.completion.unwrap(), with.completion.unwrap());

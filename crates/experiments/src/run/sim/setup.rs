@@ -37,6 +37,8 @@ pub(super) fn setup(scenario: &Scenario, seed: u64, folder: &FilePath) -> Result
         gateway: config.map(|config| GatewayAt { links_before: 1, config }),
         flows: flows(scenario, seed)?,
         patience: scenario.patience().to_wire() - duration,
+        // Tests also watch both ends of each connection.
+        checked: cfg!(test),
         ..SimScenario::default()
     })
 }
@@ -195,6 +197,7 @@ fn set(config: &mut Config, tcp: &Tcp) {
     config.opportunistic = tcp.opportunistic_retransmission;
     (config.hack1, config.hack1_text) = (tcp.hack1, tcp.hack1_text);
     config.ecn = tcp.ecn;
+    config.delayed_ack = tcp.delayed_ack.unwrap_or(config.delayed_ack);
     config.schedule = tcp.schedule.unwrap_or(config.schedule);
     let clock = &mut config.timestamp_clock;
     clock.tick = tcp.timestamp_tick.map_or(clock.tick, |tick| tick.to_wire());
