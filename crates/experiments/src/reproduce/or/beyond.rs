@@ -27,6 +27,11 @@ pub(super) fn jobs(runs: u64) -> Vec<Job<'static>> {
     BeyondFlow::all().into_iter().flat_map(of_flow).collect()
 }
 
+const NO_ROOM: &str = "\
+by experiment: as found it has 76.0 ± 0.4 % of the link here, so a full link, 95.6 %, is 26 % above. Where it has less, there is more to \
+gain: 32 % at 150 ms, 33 % at a loss of 0.3 %. The published cell at 0.1 % has 71.5 (ours 83.5). A window 10 % larger or smaller, three \
+initial segments, no HyStart or no delayed ACKs leave 24 to 25. Eq. (2) on every ACK, with RTTs by the record of departures, gains 64";
+
 /// Our choice: three runs at 10 Gbit/s. Such a run has 17 million packets, and runs differ little.
 fn seeds(flow: &BeyondFlow, runs: u64) -> u64 {
     if matches!(flow.question, Question::LargeBdp(_)) { runs.min(3) } else { runs }
@@ -98,7 +103,8 @@ fn bounds(records: &Records, runs: u64) -> Vec<Bound> {
     let least = |n: usize| readers.iter().map(|reader| reader[n]).fold(f64::NAN, f64::min);
     let large = |variant| of(Question::LargeBdp(SlowStart::Full), "qarr", variant);
     vec![
-        Bound::at_least("Vegas + QARR at 0.2 %: optimised above original, %", 30.0, gain * 100.0),
+        Bound::at_least("Vegas + QARR at 0.2 %: optimised above original, %", 30.0, gain * 100.0)
+            .with_note(NO_ROOM),
         Bound::at_least(
             "a reader of 4.75 times the link rate: goodput over that of one without limit",
             0.97,
