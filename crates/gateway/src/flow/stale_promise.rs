@@ -31,6 +31,8 @@ pub(super) struct Backlog<'a> {
     pub(super) advertised: u64,
     /// The round trip to the client and on to the server.
     pub(super) round_trip: Duration,
+    /// Holes in front of it are repaired one by one.
+    pub(super) behind_holes: bool,
     /// The data that is kept, and up to where it has left.
     pub(super) buffer: &'a RetransmitBuffer,
     pub(super) sent: u64,
@@ -44,13 +46,14 @@ impl StalePromise {
         backlog: &Backlog<'_>,
         packet: &mut Packet,
     ) -> bool {
-        let Backlog { waiting, segment, advertised, round_trip, buffer, sent } = *backlog;
+        let Backlog { waiting, segment, advertised, round_trip, behind_holes, buffer, sent } = *backlog;
         let too_much = waiting > LEAST_SEGMENTS * segment && advertised > waiting;
         let oldest = if too_much { buffer.from(sent) } else { None };
         let waits = oldest.map_or(Duration::ZERO, |chunk| ctx.now.saturating_since(chunk.arrival));
         // Our choice: a queue of one round trip is too much. A server that halves its window then still fills the path:
         // RFC 5681's halving needs a buffer of rate times round trip.
-        if !self.on_data(ctx.now, waits > round_trip, waits, round_trip) {
+        let stands = waits > round_trip && !behind_holes;
+        if !self.on_data(ctx.now, stands, waits, round_trip) {
             return false;
         }
         if matches!(packet.ecn(), Some(Ecn::Ect0 | Ecn::Ect1)) {
