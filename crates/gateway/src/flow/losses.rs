@@ -67,7 +67,11 @@ impl Flow {
 
     /// Declares what is missing of a transmission lost, at once or after the reordering window.
     fn suspect(&mut self, ctx: &mut Context<'_>, gone: Transmission) {
-        if let Some(gone) = self.recovery.suspect(ctx.now, self.smoothed_rtt(), gone) {
+        // RFC 8985, Section 6.2, Step 4, takes the shortest RTT. Without SACK a hole gives no RTT sample, so the
+        // smoothed one keeps a queue that is gone. By it each of many holes took 2.1 s on a path of 117 ms: .005 of
+        // 3.4 Mbit/s for 150 s.
+        let rtt = if self.handshake.sack() { self.smoothed_rtt() } else { self.shortest_rtt() };
+        if let Some(gone) = self.recovery.suspect(ctx.now, rtt, gone) {
             self.judge(ctx, gone);
         }
     }

@@ -268,9 +268,10 @@ impl Recovery {
             return;
         }
         let Some(retransmission) = board.retransmission_at(newly.start) else { return };
-        // The client has kept an older copy that Eq. (12) had given up.
+        // The client has kept an older copy that Eq. (12) had given up. An answer that is always sooner tells of a
+        // shorter path, not of reordering.
         let expected = retransmission.is_behind_older(flight);
-        if !expected && now.saturating_since(retransmission.sent_at) < soon {
+        if !expected && !self.early_answers.is_answer(now, retransmission.sent_at, soon) {
             self.on_reordering();
         }
     }
