@@ -43,7 +43,20 @@ impl Flow {
         }
         let start = self.board.sent().max(chunk.start);
         let end = start + self.path_mtu.segment_of(chunk).min(chunk.end - start);
+        if self.edge_behind_hole().is_some_and(|edge| end > edge) {
+            return Some(Departure::AfterAck);
+        }
         Some(self.scheduled(now, start..end))
+    }
+
+    /// Returns the end of the client's window while a hole is open, unless Eq. (12) repeats what the client discards
+    /// behind it. Our choice: nothing new leaves beyond it then. Discarded data is known to be lost only when the hole
+    /// is repaired, so new data leaves before it, finds no room, and makes the next hole. One loss led to ten seconds
+    /// with a hole in each round trip: 5.96 in place of 7.21 Mbit/s (64 KB, 173 ms, 0.01 %).
+    fn edge_behind_hole(&self) -> Option<u64> {
+        let una = self.board.una();
+        let is_open = !self.board.is_whole() || self.board.retransmission_at(una).is_some();
+        (self.recovery.only_reported && is_open).then(|| self.client.right_edge())
     }
 
     /// True if the segment at `position` waits for the server, which alone can repair the head: the head is not kept
@@ -189,7 +202,8 @@ impl Flow {
             // A super-packet may not run past what the receiver takes.
             ScheduleMode::ReceptionRate => limit
                 .min(allowance(&self.receiver(ctx.now), ctx.now).saturating_sub(self.board.outstanding()))
-                .min(self.slow_reader_edge(ctx.now).map_or(u64::MAX, |(edge, _)| edge.saturating_sub(start))),
+                .min(self.slow_reader_edge(ctx.now).map_or(u64::MAX, |(edge, _)| edge.saturating_sub(start)))
+                .min(self.edge_behind_hole().map_or(u64::MAX, |edge| edge.saturating_sub(start))),
         };
         let end = self.path_mtu.piece_end(chunk, start, limit);
         let mut packet = chunk.packet(start, end);

@@ -130,7 +130,8 @@ impl Flow {
         if self.recovery.hole.is_none() {
             self.open_hole(gone.sent_at);
         }
-        if ctx.config.retransmission.mode != RetransmissionMode::Proactive {
+        self.recovery.only_reported = ctx.config.retransmission.mode != RetransmissionMode::Proactive;
+        if self.recovery.only_reported {
             return 0;
         }
         // A segment across the edge is kept by some receivers and discarded by others: send it again.

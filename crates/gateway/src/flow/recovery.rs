@@ -112,6 +112,9 @@ pub(super) struct Recovery {
     insistence: Option<Insistence>,
     /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
     surplus: u32,
+    /// Only holes that the client reports are repaired: Eq. (12) is off.
+    #[serde(default)]
+    pub(super) only_reported: bool,
     /// The reordering window in quarters of the RTT; zero while no reordering was seen.
     reordering_quarters: u64,
     /// Holes that have to close until the window is taken back (RACK.reo_wnd_persist).
