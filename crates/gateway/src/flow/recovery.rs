@@ -264,6 +264,7 @@ impl Recovery {
         now: Instant,
         newly: &Range<u64>,
         soon: Duration,
+        sack: bool,
         board: &Scoreboard,
         flight: &Flight,
     ) {
@@ -271,10 +272,12 @@ impl Recovery {
             return;
         }
         let Some(retransmission) = board.retransmission_at(newly.start) else { return };
-        // The client has kept an older copy that Eq. (12) had given up. An answer that is always sooner tells of a
-        // shorter path, not of reordering.
+        // The client has kept an older copy that Eq. (12) had given up.
         let expected = retransmission.is_behind_older(flight);
-        if !expected && !self.early_answers.is_answer(now, retransmission.sent_at, soon) {
+        // An answer that is always sooner tells of a shorter path. With SACK the RTT of other data tells that.
+        let sent_at = retransmission.sent_at;
+        let early = now.saturating_since(sent_at) < soon;
+        if !expected && early && (sack || !self.early_answers.is_answer(now, sent_at, soon)) {
             self.on_reordering();
         }
     }

@@ -285,7 +285,8 @@ impl Flow {
     fn review(&mut self, ctx: &Context<'_>, arrived: &Range<u64>, arrival: &mut Arrival) {
         let soon = self.soonest_answer(arrived.start);
         self.recovery.review_guess(ctx.now, arrived, soon, &mut self.board, &mut self.flight);
-        self.recovery.check_needless(ctx.now, arrived, soon, &self.board, &self.flight);
+        let sack = self.handshake.sack();
+        self.recovery.check_needless(ctx.now, arrived, soon, sack, &self.board, &self.flight);
         self.note_arrival(ctx.now, arrived, arrival);
     }
 
