@@ -32,7 +32,7 @@ const RUNS: u64 = 6;
 ///   repairs and repaired no more.
 /// - 1000716: a drain waited for a round trip that nothing measured.
 /// - 1000005: a segment was refused because much waited behind holes without SACK. TCP-PR repeated it after 14 s.
-/// - 1000208: answers on a path 15 ms shorter than its shortest round trip counted as reordering, and each of many holes
+/// - 1000208: answers that came 15 ms sooner than the shortest round trip counted as reordering. Each of many holes
 ///   without SACK then waited for a smoothed round trip of 2.1 s.
 /// - 3005086, local: new data behind a hole found no room, and was the next hole.
 const FAILED: [u64; 9] =

@@ -51,7 +51,7 @@ impl Flow {
 
     /// Returns the end of the client's window while a hole is open, unless Eq. (12) repeats what the client discards
     /// behind it. Our choice: nothing new leaves beyond it then. Discarded data is known to be lost only when the hole
-    /// is repaired, so new data leaves before it, finds no room, and makes the next hole. One loss led to ten seconds
+    /// is repaired. So new data leaves before it, finds no room, and makes the next hole. One loss led to ten seconds
     /// with a hole in each round trip: 5.96 in place of 7.21 Mbit/s (64 KB, 173 ms, 0.01 %).
     fn edge_behind_hole(&self) -> Option<u64> {
         let una = self.board.una();
