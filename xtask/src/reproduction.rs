@@ -33,12 +33,12 @@ const PAPERS: [Paper; 6] = [
         command: "paceline reproduce printed --runs 3",
     },
     Paper { name: "accelerator", heading: "Mobile accelerator", command: "paceline reproduce accelerator" },
-    Paper { name: "ncl", heading: "TCP-NCL", command: "paceline reproduce ncl --runs 3" },
+    Paper { name: "ncl", heading: "TCP-NCL", command: "paceline reproduce ncl --runs 10" },
     Paper { name: "rre", heading: "TCP-RRE", command: "paceline reproduce rre --runs 3" },
     Paper {
         name: "drwa",
         heading: "Dynamic receive window adjustment",
-        command: "paceline reproduce drwa --runs 3",
+        command: "paceline reproduce drwa --runs 10",
     },
 ];
 
