@@ -4,6 +4,7 @@
 //! includes that queue. A schedule by it lets a window more wait each time: 17 KB every 10 s, without end. So a drain
 //! removes the queue from time to time, as the bound and BBR do (draft-ietf-ccwg-bbr, Section 4.3.4).
 
+use paceline_tcp::WindowedMax;
 use paceline_wire::{Duration, Instant};
 
 use crate::baseline::Baseline;
@@ -17,6 +18,9 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(10);
 const DRAIN_NUM: u64 = 3;
 const DRAIN_DEN: u64 = 4;
 
+/// Two full packets: a single segment waits for the client's delayed ACK (RFC 5681, Section 4.2).
+const LIMIT_MIN: u64 = 3_000;
+
 /// State of one subscriber.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct BaseRtt {
@@ -25,9 +29,16 @@ pub(crate) struct BaseRtt {
     seen: Instant,
     /// Bytes that may be outstanding during a drain.
     limit: u64,
+    /// The most bytes in flight during the last two round trips.
+    #[serde(default = "none_in_flight")]
+    in_flight: WindowedMax,
     /// The newest round trip, and when it was measured.
     #[serde(default)]
     sampled: (Duration, Instant),
+}
+
+fn none_in_flight() -> WindowedMax {
+    WindowedMax::new(0, 0)
 }
 
 impl Default for BaseRtt {
@@ -36,6 +47,7 @@ impl Default for BaseRtt {
             baseline: Baseline::new(WINDOW),
             seen: Instant::ZERO,
             limit: u64::MAX,
+            in_flight: none_in_flight(),
             sampled: (Duration::ZERO, Instant::ZERO),
         }
     }
@@ -56,6 +68,9 @@ impl BaseRtt {
     /// have built a queue and can drain it.
     pub(crate) fn on_rtt(&mut self, now: Instant, rtt: Duration, outstanding: u64, scheduled: bool) {
         self.sampled = (rtt, now);
+        // The packet met the queue that was in flight when it left. BBR pauses for its shortest round trip when a drain
+        // is due. By the bytes in flight then, the drain's limit was a packet in each delayed ACK's time, for 3 s.
+        let in_flight = self.in_flight.update(rtt.as_nanos() * 2, now.as_nanos(), outstanding);
         let Some(before) = self.baseline.rtt_min() else {
             self.seen = now;
             self.baseline.on_rtt(now, rtt, rtt, None, false);
@@ -69,8 +84,9 @@ impl BaseRtt {
             self.seen = now;
             // Little's law.
             let path =
-                u128::from(outstanding) * u128::from(before.as_nanos()) / u128::from(rtt.as_nanos().max(1));
-            self.limit = u64::try_from(path).unwrap_or(u64::MAX) / DRAIN_DEN * DRAIN_NUM;
+                u128::from(in_flight) * u128::from(before.as_nanos()) / u128::from(rtt.as_nanos().max(1));
+            let path = u64::try_from(path).unwrap_or(u64::MAX);
+            self.limit = (path / DRAIN_DEN * DRAIN_NUM).max(LIMIT_MIN);
             self.baseline.alone();
         }
         self.baseline.on_drain(now, rtt, outstanding, self.limit);
@@ -126,6 +142,18 @@ mod tests {
         assert_eq!(base_rtt.limit(), 75_000);
         base_rtt.on_unmeasured(Instant::ZERO + Duration::from_millis(ms + 401));
         assert_eq!(base_rtt.limit(), u64::MAX);
+    }
+
+    #[test]
+    fn a_drain_during_a_pause_of_the_server_leaves_room_for_the_path() {
+        let mut base_rtt = BaseRtt::default();
+        let mut report = |ms, rtt, outstanding| {
+            base_rtt.on_rtt(Instant::ZERO + Duration::from_millis(ms), rtt, outstanding, true);
+            base_rtt.limit()
+        };
+        report(10, RTT, 100_000);
+        report(10_000, RTT * 2, 200_000);
+        assert_eq!(report(10_100, RTT * 2, 4_000), 75_000);
     }
 
     #[test]
