@@ -12,7 +12,7 @@
 mod draw;
 
 use draw::{Drawn, bounds, draw, of_the_text, profiles, repairs};
-use paceline_gateway::config::{Profile, RttModulationMode};
+use paceline_gateway::config::Profile;
 use paceline_sim::result::RunResult;
 use paceline_sim::scenario::Transport;
 use paceline_sim::{Watch, run_watched};
@@ -35,8 +35,12 @@ const RUNS: u64 = 6;
 /// - 1000208: answers that came 15 ms sooner than the shortest round trip counted as reordering. Each of many holes
 ///   without SACK then waited for a smoothed round trip of 2.1 s.
 /// - 3005086, local: new data behind a hole found no room, and was the next hole.
-const FAILED: [u64; 9] =
-    [100_017, 100_071, 100_125, 100_324, 200_548, 1_000_716, 1_000_005, 1_000_208, 3_005_086];
+/// - 6003894, split: on a slow link the bound's own packets started a drain every 5 s.
+/// - 6003558, schedule: a drain began while BBR paused, and its limit was one packet.
+const FAILED: [u64; 11] = [
+    100_017, 100_071, 100_125, 100_324, 200_548, 1_000_716, 1_000_005, 1_000_208, 3_005_086, 6_003_894,
+    6_003_558,
+];
 /// End of the first minute, with which the rest is compared.
 const FIRST: Instant = Instant::from_nanos(60_000_000_000);
 /// Share of the first minute's rate that the rest must have.
@@ -110,22 +114,16 @@ fn a_client_without_sack_is_served_before_a_short_buffer() {
     assert!(with >= passing, "{with} of {passing} bytes");
 }
 
-/// The reason why the text's profile is not judged with such senders. Its RTT modulation can only make the round trip
-/// longer (Eq. 17), and they take this for a queue.
+/// The printed modulation excuses the text's profile. Without this check it could excuse a fault that it has not caused.
 #[test]
 fn a_sender_that_measures_delay_gives_way_to_the_modulation_of_the_text() {
-    let kept = |modulated: bool| {
-        let mut drawn = draw(100_172);
-        assert!(drawn.gives_way_to_modulation(), "seed 100172 has another sender now");
-        if !modulated {
-            drawn.scenario.gateway.as_mut().unwrap().config.rtt_modulation.mode = RttModulationMode::None;
-        }
-        let mut read = Progress::default();
-        run_watched(&drawn.scenario, Vec::new(), &mut read).unwrap();
-        println!("modulated {modulated}: {read}");
+    let kept = |drawn: &Drawn| {
+        let (read, _) = run(drawn);
+        println!("{read}");
         read.rest_mbps() / read.first_mbps()
     };
-    assert!(kept(true) < 0.5 && kept(false) >= KEPT);
+    let drawn = draw(100_172);
+    assert!(kept(&drawn) < 0.5 && kept(&drawn.without_modulation()) >= KEPT);
 }
 
 fn seeds() -> Vec<u64> {
@@ -139,19 +137,43 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// Returns the invariants that a drawn run breaks.
+/// Returns the invariants that a drawn run breaks, unless the gateway is not the cause.
 fn fault(seed: u64) -> Option<String> {
     let drawn = draw(seed);
-    let mut read = Progress::default();
-    let result = run_watched(&drawn.scenario, Vec::new(), &mut read).unwrap();
+    let (read, result) = run(&drawn);
     let faults = faults(&drawn, &result, &read);
+    let cause = if faults.is_empty() { None } else { foreign_cause(&drawn) };
     let told = format!(
-        "LONG_SEED={seed}: {drawn}: {read}, delay {:?}: {}",
+        "LONG_SEED={seed}: {drawn}: {read}, delay {:?}: {} {}",
         result.path_delay_ms.p95,
-        faults.join(", ")
+        faults.join(", "),
+        cause.unwrap_or_default()
     );
     println!("{told}");
-    (!faults.is_empty()).then_some(told)
+    (!faults.is_empty() && cause.is_none()).then_some(told)
+}
+
+fn run(drawn: &Drawn) -> (Progress, RunResult) {
+    let mut read = Progress::default();
+    let result = run_watched(&drawn.scenario, Vec::new(), &mut read).unwrap();
+    (read, result)
+}
+
+/// Finds out by experiment whether something else than the rules of the gateway breaks the invariants.
+fn foreign_cause(drawn: &Drawn) -> Option<&'static str> {
+    let keeps = |drawn: &Drawn| {
+        let (read, result) = run(drawn);
+        faults(drawn, &result, &read).is_empty()
+    };
+    // RTT modulation as printed can only make the round trip longer (Eq. 17). A sender whose decisions need the round
+    // trip follows it: Vegas, Veno, RRE without timestamps, and the timers of NCL, RR-TCP and TCP-DCR.
+    if drawn.profile == Profile::Thesis && keeps(&drawn.without_modulation()) {
+        return Some("(the printed modulation)");
+    }
+    // NCL repeats a packet after the longest RTT of its record, without a margin (Section IV-B). TCP-PR finds a loss
+    // only by its timer, a multiple of its longest round trip.
+    let other = drawn.with_standard_detection().filter(|other| keeps(other));
+    other.map(|_| "(the sender's detection)")
 }
 
 fn faults(drawn: &Drawn, result: &RunResult, read: &Progress) -> Vec<String> {
@@ -165,8 +187,8 @@ fn faults(drawn: &Drawn, result: &RunResult, read: &Progress) -> Vec<String> {
     // If the server repairs, its timers decide how long the client waits. With `window`, the client discards what it
     // cannot hold.
     let repairs = repairs(drawn.profile) && !drawn.has_a_hole_a_round_trip();
-    let lossless = !drawn.lossy && drawn.profile != Profile::Window && !drawn.is_full_of_copies();
-    let judged = !drawn.gives_way_to_modulation() && (repairs || lossless);
+    let lossless = !drawn.lossy && drawn.profile != Profile::Window;
+    let judged = repairs || lossless;
     hold(!judged || read.rest_mbps() >= KEPT * read.first_mbps(), "slower than in the first minute");
     let delay_max_ms = DELAY_MAX_MS.max(drawn.ms_for(PACKETS_MAX * 1_500.0));
     let standstill_max_ms = STANDSTILL_MS.max(STANDSTILL_RTTS * drawn.longest_rtt_ms(delay_max_ms));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use paceline_gateway::config::{Profile, QueueBoundMode, RetransmissionMode};
+use paceline_gateway::config::{Profile, QueueBoundMode, RetransmissionMode, RttModulationMode};
 use paceline_path::random::{Probability, Random};
 use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess};
 use paceline_sim::scenario::{Flow, GatewayAt, Load, PathLink, Scenario, TcpFlow, Transport};
@@ -14,6 +14,7 @@ use paceline_wire::{Duration, Rate};
 const SECONDS: u64 = 1_000;
 
 /// The run that a seed draws.
+#[derive(Clone)]
 pub(crate) struct Drawn {
     pub(crate) profile: Profile,
     pub(crate) scenario: Scenario,
@@ -161,28 +162,27 @@ impl Drawn {
         self.profile == Profile::Local && !tcp.client.sack
     }
 
-    /// True if the sender takes a round trip that modulation makes longer for a queue. RRE does so without timestamps:
-    /// then the arrival of the ACK tells the one-way delay, D included. D as printed never shrinks. If a step of D is
-    /// shorter than T, the sender drains an empty queue and fills it again before it monitors (TCP-RRE, Section II-C).
-    /// When D went from 92 to 184 ms, 2.78 of 3.15 Mbit/s were left. Without modulation, or with timestamps, it kept
-    /// 3.12 or more (seed 1001293).
-    pub(crate) fn gives_way_to_modulation(&self) -> bool {
-        let Transport::Tcp(tcp) = &self.scenario.flows[0].transport else { return false };
-        let measures_delay = match self.sender.congestion {
-            CongestionName::Vegas | CongestionName::Veno => true,
-            CongestionName::Rre => !tcp.client.timestamps,
-            _ => false,
-        };
-        self.profile == Profile::Thesis && measures_delay
+    /// The same run without RTT modulation.
+    pub(crate) fn without_modulation(&self) -> Drawn {
+        let mut drawn = self.clone();
+        if let Some(gateway) = &mut drawn.scenario.gateway {
+            gateway.config.rtt_modulation.mode = RttModulationMode::None;
+        }
+        drawn
     }
 
-    /// True if the sender's own copies fill the link. TCP-NCL repeats a packet after the longest RTT of its record,
-    /// without a margin (Section IV-B). While ten megabytes fill the gateway, each RTT is longer than all before.
-    /// `schedule` repairs nothing, so the copies pass. They make losses, too, and a lost copy waits for the timeout. NCL
-    /// had .72 of 1 Mbit/s (seed 3005230), RFC 6675's detection .95, and NCL with local repairs .94.
-    pub(crate) fn is_full_of_copies(&self) -> bool {
-        let repeats = matches!(self.sender.detection, DetectionName::Ncl | DetectionName::NclSecondRd);
-        repeats && self.profile == Profile::Schedule
+    /// The same run with RFC 6675's loss detection, if the sender's is one of a paper.
+    pub(crate) fn with_standard_detection(&self) -> Option<Drawn> {
+        use DetectionName::{Fack, RackTlp, Rfc6675};
+        if matches!(self.sender.detection, Fack | RackTlp | Rfc6675) {
+            return None;
+        }
+        let mut drawn = self.clone();
+        drawn.sender.detection = Rfc6675;
+        if let Transport::Tcp(tcp) = &mut drawn.scenario.flows[0].transport {
+            tcp.server = drawn.sender;
+        }
+        Some(drawn)
     }
 
     /// A round trip with the longest waits.
