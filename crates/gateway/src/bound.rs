@@ -489,12 +489,11 @@ impl QueueBound {
         }
         let target = self.config.target.max(forecast.time_for(MIN_QUEUE));
         // Packets are whole: one more in the queue means nothing.
-        let packet = forecast.time_for(cubic::SEGMENT);
-        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor())) + packet;
-        let bound = forecast.time_for(limit) + ROUNDING + packet;
+        let target = (rtt_min + rtt_min / 16 + target).max(forecast.time_for(self.floor()))
+            + forecast.time_for(cubic::SEGMENT);
         // Our choice: an eighth is more than a steady link's rate varies.
         let slower = forecast < self.known_rate().mul_ratio(7, 8);
         let drained = self.outstanding <= self.drain_limit(rtt_min).min(limit / 2);
-        Some(Expected { target, bound, slower, drained })
+        Some(Expected { target, bound: forecast.time_for(limit) + ROUNDING, slower, drained })
     }
 }
