@@ -149,7 +149,7 @@ impl Release {
         free.rounds += 1;
         let mean = round.sum / round.samples;
         let is_vain = free.rounds == TRY_ROUNDS && sample.forecast < free.forecast.mul_ratio(9, 8);
-        let mut is_queue = round.longest > with_room(free.longest, sample.target);
+        let mut is_queue = round.longest > with_room(free.longest, sample.rtt_min, sample.target);
         match free.check {
             // The first round of a check measures packets sent before it.
             Some((0, before)) => free.check = Some((1, before)),
@@ -186,7 +186,7 @@ impl Release {
         }
         self.long = (self.long.0 + weight, self.long.1 + round.longest * u64::from(weight));
         if self.long.0 >= LONG_ROUNDS && sample.now.saturating_since(self.since) >= self.wait {
-            let longest = with_room(self.long.1 / u64::from(self.long.0), sample.target);
+            let longest = with_room(self.long.1 / u64::from(self.long.0), sample.rtt_min, sample.target);
             // A hand-over's queue made single round trips of 200 ms. No try may add more wait than users do not notice.
             let longest = longest.min(sample.rtt_min + UNNOTICED);
             self.free =
@@ -196,9 +196,13 @@ impl Release {
     }
 }
 
-/// Adds an eighth, and at least the queueing delay of a steady link.
-fn with_room(rtt: Duration, target: Duration) -> Duration {
-    rtt + (rtt / 8).max(target)
+/// Adds half of what exceeds the shortest round trip, or an eighth of the whole, and at least the queueing delay of a
+/// steady link. Our choice. The forecast's error is subtracted from what this round trip holds. Where jitter is several
+/// times the shortest round trip, an eighth alone was less than the error, and the released rate did not grow. With 36 ms
+/// over 10 ms CUBIC had .72 of 20 Mbit/s, now .99. With three eighths of the whole, long steady paths waited 10 ms more.
+fn with_room(rtt: Duration, rtt_min: Duration, target: Duration) -> Duration {
+    let spread = rtt.saturating_sub(rtt_min);
+    rtt + (spread / 2).max(rtt / 8).max(target)
 }
 
 #[cfg(test)]
