@@ -8,6 +8,9 @@ use crate::rtt_min::RttMin;
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ServerRtt {
     minimum: RttMin,
+    /// How much longer than the shortest the round trips are on average.
+    #[serde(default)]
+    jitter: Duration,
     /// Departure of a SYN or a timestamped ACK to the server, and the timestamp that its answer will echo.
     probe: Option<(Instant, Option<u32>)>,
     /// The newest timestamp that left for the server.
@@ -20,7 +23,7 @@ const WINDOW: Duration = Duration::from_secs(30);
 impl ServerRtt {
     /// Starts without samples.
     pub(crate) fn new() -> Self {
-        ServerRtt { minimum: RttMin::new(WINDOW), probe: None, newest: None }
+        ServerRtt { minimum: RttMin::new(WINDOW), jitter: Duration::ZERO, probe: None, newest: None }
     }
 
     /// Notes that a SYN or SYN-ACK leaves for the server.
@@ -56,9 +59,17 @@ impl ServerRtt {
         if let Some((sent_at, Some(value))) = self.probe
             && echo.wrapping_sub(value) as i32 >= 0
         {
-            self.minimum.update(now, now.saturating_since(sent_at));
+            let sample = now.saturating_since(sent_at);
+            self.minimum.update(now, sample);
+            // The gain of RFC 6298, Section 2.3.
+            self.jitter = self.jitter.mul_ratio(7, 8) + sample.saturating_sub(self.get()) / 8;
             self.probe = None;
         }
+    }
+
+    /// How much longer than [`Self::get`] the round trips are on average.
+    pub(crate) fn jitter(&self) -> Duration {
+        self.jitter
     }
 
     /// The shortest round trip of late; zero while unknown.
@@ -70,6 +81,18 @@ impl ServerRtt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn jitter_is_the_mean_excess_over_the_shortest() {
+        let mut rtt = ServerRtt::new();
+        for n in 0..100u32 {
+            let sent_at = Instant::ZERO + Duration::from_millis(5_000 + 100 * u64::from(n));
+            rtt.on_sent(sent_at, n);
+            rtt.on_data(sent_at + Duration::from_millis(if n % 2 == 0 { 10 } else { 50 }), n);
+        }
+        assert_eq!(rtt.get(), Duration::from_millis(10));
+        assert!((17..23).contains(&rtt.jitter().as_millis()), "{:?}", rtt.jitter());
+    }
 
     #[test]
     fn only_the_first_packet_of_a_tick_is_watched() {

@@ -50,6 +50,11 @@ impl RoundTrips {
         self.rtt.deviation()
     }
 
+    /// How much longer than the shortest the round trips to the server are on average.
+    pub(super) fn server_jitter(&self) -> Duration {
+        self.server.jitter()
+    }
+
     /// The round trip to the server.
     pub(super) fn of_server(&self) -> Duration {
         self.server.get()

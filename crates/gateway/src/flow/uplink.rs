@@ -408,6 +408,7 @@ impl Flow {
             rate,
             round_trip: self.smoothed_rtt() + self.round_trips.of_server() + self.modulation.delay(),
             server_rtt: self.round_trips.of_server(),
+            server_jitter: self.round_trips.server_jitter(),
             shortest: self.shortest_rtt() + self.round_trips.of_server(),
             sample: self.round_trips.take_sample(),
             segment: self.segment(),

@@ -11,6 +11,7 @@ fn input() -> WindowInput {
         rate: Some(Rate::from_mbps(8.0)),
         round_trip: Duration::from_millis(140),
         server_rtt: Duration::from_millis(40),
+        server_jitter: Duration::ZERO,
         shortest: Duration::from_millis(140),
         sample: None,
         segment: 1_448,
@@ -47,6 +48,21 @@ fn what_waits_for_a_pace_alone_does_not_end_slow_start() {
     assert!(!ramps(true, Rate::ZERO, 400_000));
     assert!(!ramps(false, Rate::from_mbps(8.0), 400_000));
     assert!(!ramps(false, Rate::ZERO, 17_000), "it waits for the client");
+}
+
+/// At 8 Mbit/s 20 ms are 20,000 bytes. A unit of the field is 8 bytes.
+#[test]
+fn jitter_before_the_gateway_beyond_the_target_widens_the_window_by_up_to_a_target() {
+    let shown = |jitter_ms: u64| {
+        let mut window = VirtualWindow::new(1_000_000);
+        let waits = WindowInput { waiting: 30_000, link: Rate::from_mbps(8.0), ..input() };
+        window.field(&config(), &waits, 3, Instant::ZERO);
+        let late = WindowInput { server_jitter: Duration::from_millis(jitter_ms), waiting: 1_448, ..waits };
+        u64::from(window.field(&config(), &late, 3, Instant::ZERO)) << 3
+    };
+    assert_eq!(shown(10), shown(0));
+    assert!((9_992..=10_008).contains(&(shown(15) - shown(0))));
+    assert!((19_992..=20_008).contains(&(shown(100) - shown(0))));
 }
 
 /// 140,000 bytes are in flight, and the path holds as many. A client's own window of 120,000 is nearly as much.
