@@ -313,8 +313,8 @@ impl VirtualWindow {
             };
         }
         // Our choice: what waits here covers jitter before the gateway up to the target. Jitter, which is twice its mean,
-        // may exceed that by a target more. Without this the radio was idle while data was late: CUBIC over 30 Mbit/s
-        // had .92 with 30 ms of jitter and waited for 89 ms, now 1.00 and 26 ms.
+        // may exceed that by a target more. Without this the radio was idle while data was late. With 30 ms of jitter
+        // CUBIC had .92 of 30 Mbit/s and waited for 89 ms. It now has 1.00 and waits for 26 ms.
         let late = (input.server_jitter * 2).saturating_sub(target_time).min(target_time);
         let on_the_way = rate.bytes_in(input.server_rtt + late);
         let edge = (input.received + on_the_way + target).saturating_sub(input.waiting);
