@@ -20,6 +20,9 @@ pub(crate) struct ServerRtt {
 /// Routes seldom change. RTT samples of a busy server may be too long, never too short.
 const WINDOW: Duration = Duration::from_secs(30);
 
+/// Our choice: a longer excess is a pause of the server, as when its window is full while the radio fades.
+const JITTER_MAX: Duration = Duration::from_millis(40);
+
 impl ServerRtt {
     /// Starts without samples.
     pub(crate) fn new() -> Self {
@@ -61,8 +64,11 @@ impl ServerRtt {
         {
             let sample = now.saturating_since(sent_at);
             self.minimum.update(now, sample);
-            // The gain of RFC 6298, Section 2.3.
-            self.jitter = self.jitter.mul_ratio(7, 8) + sample.saturating_sub(self.get()) / 8;
+            let excess = sample.saturating_sub(self.get());
+            if excess <= JITTER_MAX {
+                // The gain of RFC 6298, Section 2.3.
+                self.jitter = self.jitter.mul_ratio(7, 8) + excess / 8;
+            }
             self.probe = None;
         }
     }
