@@ -299,12 +299,12 @@ impl Baseline {
         let near = if trusted { before * 4 } else { before + before / 4 };
         if found <= near {
             self.min = Some(found);
-            self.in_vain = if self.routine { in_vain } else { (in_vain + 1).min(DOUBLED_MAX) };
             if found < self.before - self.before / 16 {
-                self.in_vain = 0;
                 // The former minimum included a queue of our own, and some of it may be left: drain again. When only
                 // routine drains were repeated, 320 ms that another sender's queue had left stood for 42 s.
                 (self.phase, self.before) = (Phase::Lower, found);
+            } else {
+                self.in_vain = if self.routine { in_vain } else { (in_vain + 1).min(DOUBLED_MAX) };
             }
             return Drained::Confirmed;
         }

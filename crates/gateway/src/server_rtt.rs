@@ -97,7 +97,13 @@ mod tests {
             rtt.on_data(sent_at + Duration::from_millis(if n % 2 == 0 { 10 } else { 50 }), n);
         }
         assert_eq!(rtt.get(), Duration::from_millis(10));
-        assert!((17..23).contains(&rtt.jitter().as_millis()), "{:?}", rtt.jitter());
+        let jitter = rtt.jitter();
+        assert!((17..23).contains(&jitter.as_millis()), "{jitter:?}");
+        // A pause of the server.
+        let sent_at = Instant::ZERO + Duration::from_secs(16);
+        rtt.on_sent(sent_at, 100);
+        rtt.on_data(sent_at + Duration::from_millis(300), 100);
+        assert_eq!(rtt.jitter(), jitter);
     }
 
     #[test]
