@@ -26,7 +26,7 @@ import rules
 matplotlib.use("Agg")
 import matplotlib.pyplot as plot  # noqa: E402
 
-PROFILES = ("off", "full", "auto", "split")
+PROFILES = ("off", "full", "auto", "split", "latency", "throughput")  # the last two are `full` with this preference
 SERVERS = ("cubic", "bbr")
 LOOPS = {"quantile, 80 ms": (rules.Quantile, 0.08), "quantile, 50 ms": (rules.Quantile, 0.05), "reference, 80 ms": (rules.Reference, 0.08)}
 
@@ -52,6 +52,12 @@ def curve(path, name, seconds):
     return [rules.simulate(opportunities, rule(setting), loop) for setting in rule.dial]
 
 
+def gateway(profile):
+    if profile in ("latency", "throughput"):
+        return f'profile = "full"\nconfig = {{ queue-bound = {{ prefer = "{profile}" }} }}'
+    return f'profile = "{profile}"'
+
+
 def scenario(path, profile, server, seconds):
     return f"""name = "frontier"
 title = "A recorded link"
@@ -66,7 +72,7 @@ rate = {{ trace = {{ file = "{path.resolve()}" }} }}
 [server]
 congestion-control = "{server}"
 [gateway]
-profile = "{profile}"
+{gateway(profile)}
 [[flows]]
 name = "download"
 """
@@ -123,7 +129,7 @@ def draw(out, table, curves, traces):
         for name in LOOPS:
             points = curves[path, name]
             axis.plot([p[2] for p in points], [p[0] for p in points], label=name, linewidth=1)
-        for (scheme, row), marker in zip(table[table.link == path.name].set_index("scheme").iterrows(), "xxoossdd"):
+        for (scheme, row), marker in zip(table[table.link == path.name].set_index("scheme").iterrows(), "xxoossdd<<>>"):
             axis.plot(row.p95_ms, row.utilization, marker, label=scheme, markersize=6)
         axis.set(title=path.name, xscale="log", xlabel="p95 of the wait, ms", ylabel="utilization, %", ylim=(75, 100.5))
         axis.grid(alpha=0.3)
