@@ -28,6 +28,8 @@ import matplotlib.pyplot as plot  # noqa: E402
 
 PROFILES = ("off", "full", "auto", "split", "latency", "throughput")  # the last two are `full` with this preference
 SERVERS = ("cubic", "bbr")
+MARKERS = {"off": "x", "full": "o", "auto": "s", "split": "d", "latency": "<", "throughput": ">"}
+COLOURS = {"cubic": "tab:blue", "bbr": "tab:red"}
 LOOPS = {"quantile, 80 ms": (rules.Quantile, 0.08), "quantile, 50 ms": (rules.Quantile, 0.05), "reference, 80 ms": (rules.Reference, 0.08)}
 
 
@@ -126,14 +128,17 @@ def draw(out, table, curves, traces):
     for axis in axes.flat[len(traces):]:
         axis.axis("off")
     for axis, path in zip(axes.flat, traces):
-        for name in LOOPS:
+        for name, style in zip(LOOPS, ("-", "--", ":")):
             points = curves[path, name]
-            axis.plot([p[2] for p in points], [p[0] for p in points], label=name, linewidth=1)
-        for (scheme, row), marker in zip(table[table.link == path.name].set_index("scheme").iterrows(), "xxoossdd<<>>"):
-            axis.plot(row.p95_ms, row.utilization, marker, label=scheme, markersize=6)
+            axis.plot([p[2] for p in points], [p[0] for p in points], style, color="grey", label=name, linewidth=1)
+        for scheme, row in table[table.link == path.name].set_index("scheme").iterrows():
+            profile, server = scheme.split(", ")
+            size = 9 if profile == "full" else 6  # `auto` often has the same point
+            axis.plot(row.p95_ms, row.utilization, MARKERS[profile], color=COLOURS[server], label=scheme, markersize=size, fillstyle="none")
         axis.set(title=path.name, xscale="log", xlabel="p95 of the wait, ms", ylabel="utilization, %", ylim=(75, 100.5))
         axis.grid(alpha=0.3)
-    axes.flat[0].legend(fontsize=6)
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    axes.flat[-1].legend(handles, labels, fontsize=8 if len(traces) < axes.size else 5, loc="center" if len(traces) < axes.size else "lower right")
     figure.tight_layout()
     figure.savefig(out / "frontier.png", dpi=90)
 
