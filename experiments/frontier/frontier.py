@@ -3,9 +3,10 @@
 
     frontier.py --paceline target/release/paceline --generate 12 --seed 3 --out results/frontier
     frontier.py --paceline target/release/paceline --out results/frontier TRACE...
+    frontier.py --on lab --profiles auto --out results/frontier/live TRACE...
 
-A TRACE has one integer millisecond a line, at which 1,500 bytes may leave (mahimahi). The gateway runs in the simulator with servers of CUBIC and
-BBR, wired 30 ms and radio 50 ms. The rules run in the model of rules.py, with a loop of 80 ms (all of the path) and of 50 ms (the
+A TRACE has one integer millisecond a line, at which 1,500 bytes may leave (mahimahi). The gateway runs in the simulator, or between kernels (--on
+lab, root), with servers of CUBIC and BBR, wired 30 ms and radio 50 ms. The rules run in the model of rules.py, with a loop of 80 ms (all of the path) and of 50 ms (the
 radio's part). `ratio` is the p95 of the wait in parts of that of the quantile rule with 80 ms at the same utilization. Writes frontier.csv,
 frontier.md and frontier.png; what was run before is not run again.
 """
@@ -80,21 +81,21 @@ name = "download"
 """
 
 
-def simulate(paceline, folder, text):
+def simulate(paceline, folder, text, on="sim"):
     """The result of a scenario of one variant, run once."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "scenario.toml"
     file.write_text(text)
-    command = [paceline, "run", file, "--on", "sim", "--json", "--out", folder / "results"]
+    command = [paceline, "run", file, "--on", on, "--json", "--out", folder / "results"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{file}: {done.stderr.strip()}")
     return json.loads(done.stdout)["runs"][0]
 
 
-def run(paceline, out, path, profile, server, seconds):
-    folder = out / "runs" / f"{path.name}-{profile}-{server}-{seconds}"
-    result = simulate(paceline, folder, scenario(path, profile, server, seconds))
+def run(args, path, profile, server):
+    folder = args.out / "runs" / f"{path.name}-{profile}-{server}-{args.seconds}"
+    result = simulate(args.paceline, folder, scenario(path, profile, server, args.seconds), args.on)
     delay = result["path_delay_ms"]
     return 100 * result["links"]["radio_down"]["utilization"], delay["p50"], delay["p95"], delay["p99"]
 
@@ -104,8 +105,8 @@ def measure(args, traces):
     with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
         jobs = {(path, name): pool.submit(curve, path, name, args.seconds) for path in traces for name in LOOPS}
         runs = {
-            (path, profile, server): pool.submit(run, args.paceline, args.out, path, profile, server, args.seconds)
-            for path in traces for profile in PROFILES for server in SERVERS
+            (path, profile, server): pool.submit(run, args, path, profile, server)
+            for path in traces for profile in args.profiles for server in SERVERS
         }
         for key, job in jobs.items():
             curves[key] = job.result()
@@ -151,6 +152,8 @@ def main():
     parser.add_argument("--generate", type=int, default=0, metavar="N", help="N links made for this")
     parser.add_argument("--seed", type=int, default=1, help="of these")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--on", choices=("sim", "lab"), default="sim", help="the simulator, or between kernels in namespaces")
+    parser.add_argument("--profiles", nargs="+", choices=PROFILES, default=PROFILES, metavar="PROFILE", help=f"of {', '.join(PROFILES)}")
     parser.add_argument("traces", nargs="*", type=pathlib.Path)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
