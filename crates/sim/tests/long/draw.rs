@@ -171,6 +171,14 @@ impl Drawn {
         drawn
     }
 
+    /// The same run with a queue of ten windows, if nothing bounds it. The text has one of 85 windows.
+    pub(crate) fn with_a_long_queue(&self) -> Option<Drawn> {
+        let window = self.receive_buffer.filter(|_| !bounds(self.profile))?;
+        let mut drawn = self.clone();
+        drawn.scenario.path[1].down.queue = QueueLimit::Bytes(10 * u64::from(window));
+        Some(drawn)
+    }
+
     /// The same run with RFC 6675's loss detection, if the sender's is one of a paper.
     pub(crate) fn with_standard_detection(&self) -> Option<Drawn> {
         use DetectionName::{Fack, RackTlp, Rfc6675};
