@@ -3,12 +3,12 @@
 
     frontier.py --paceline target/release/paceline --generate 12 --seed 3 --out results/frontier
     frontier.py --paceline target/release/paceline --out results/frontier TRACE...
-    frontier.py --on lab --profiles auto --out results/frontier/live TRACE...
+    frontier.py --on lab --jobs 1 --profiles full split --out results/frontier/live TRACE...
 
-A TRACE has one integer millisecond a line, at which 1,500 bytes may leave (mahimahi). The gateway runs in the simulator, or between kernels (--on
-lab, root), with servers of CUBIC and BBR, wired 30 ms and radio 50 ms. The rules run in the model of rules.py, with a loop of 80 ms (all of the path) and of 50 ms (the
-radio's part). `ratio` is the p95 of the wait in parts of that of the quantile rule with 80 ms at the same utilization. Writes frontier.csv,
-frontier.md and frontier.png; what was run before is not run again.
+A TRACE has one integer millisecond a line, at which 1,500 bytes may leave (mahimahi). The gateway runs in the simulator, or between
+kernels (--on lab, root). Servers have CUBIC and BBR, wired is 30 ms and radio 50 ms. The rules run in the model of rules.py, with a
+loop of 80 ms (all of the path) and of 50 ms (the radio's part). `ratio` is the p95 of the wait in parts of that of the quantile
+rule with 80 ms at the same utilization. Writes frontier.csv, frontier.md and frontier.png; what was run before is not run again.
 """
 
 import argparse
@@ -94,7 +94,7 @@ def simulate(paceline, folder, text, on="sim"):
 
 
 def run(args, path, profile, server):
-    folder = args.out / "runs" / f"{path.name}-{profile}-{server}-{args.seconds}"
+    folder = args.out / "runs" / f"{path.name}-{profile}-{server}-{args.seconds}-{args.on}"
     result = simulate(args.paceline, folder, scenario(path, profile, server, args.seconds), args.on)
     delay = result["path_delay_ms"]
     return 100 * result["links"]["radio_down"]["utilization"], delay["p50"], delay["p95"], delay["p99"]

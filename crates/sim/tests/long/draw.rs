@@ -171,11 +171,13 @@ impl Drawn {
         drawn
     }
 
-    /// The same run with a queue of ten windows, if nothing bounds it. The text has one of 85 windows.
+    /// The same run with a queue of ten windows at least, if nothing bounds it. The text has one of 85 windows.
     pub(crate) fn with_a_long_queue(&self) -> Option<Drawn> {
         let window = self.receive_buffer.filter(|_| !bounds(self.profile))?;
         let mut drawn = self.clone();
-        drawn.scenario.path[1].down.queue = QueueLimit::Bytes(10 * u64::from(window));
+        if let QueueLimit::Bytes(bytes) = &mut drawn.scenario.path[1].down.queue {
+            *bytes = (*bytes).max(10 * u64::from(window));
+        }
         Some(drawn)
     }
 
