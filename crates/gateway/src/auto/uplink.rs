@@ -76,6 +76,8 @@ const LONGER_MAX: Duration = Duration::from_millis(250);
 const KNOWN_MAX: Duration = Duration::from_secs(10);
 /// Our choice: ten ticks of the longest kind.
 const LEARN: Duration = Duration::from_millis(100);
+/// Our choice: a tick may be corrected for this long, in which even a queue of [`KNOWN_MAX`] does not hide it.
+const CORRECTED_FOR: Duration = Duration::from_secs(30);
 
 impl Default for UplinkDelay {
     fn default() -> Self {
@@ -102,8 +104,13 @@ impl UplinkDelay {
         let drift = now.saturating_since(self.at).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
         self.at = now;
         let known = known.unwrap_or_default().min(KNOWN_MAX).as_nanos() as i64;
-        let begins = || way.min(0).min(way - known);
-        let shortest = self.shortest.map_or_else(begins, |shortest| (shortest + drift as i64).min(way));
+        let shortest = self.shortest.map_or_else(
+            || {
+                self.met = self.first.map_or(now, |(_, at)| at);
+                way.min(0).min(way - known)
+            },
+            |shortest| (shortest + drift as i64).min(way),
+        );
         self.shortest = Some(shortest);
         if way <= shortest {
             self.met = now;
@@ -144,10 +151,8 @@ impl UplinkDelay {
         };
         let ticks = tsval.wrapping_sub(first);
         let elapsed = now.saturating_since(first_at);
-        if self.tick.is_none() && ticks as i32 > 0 && elapsed >= LEARN {
-            // A growing queue makes ticks seem longer, up to twice as long if it takes as long as the flow is old.
-            let seen = elapsed.as_nanos() / ticks as u64;
-            self.tick = TICKS_NS.into_iter().rfind(|tick| *tick <= seen + seen / 8);
+        if ticks as i32 > 0 && elapsed >= LEARN && (self.tick.is_none() || elapsed < CORRECTED_FOR) {
+            self.learn(elapsed.as_nanos() / u64::from(ticks));
         }
         let tick = self.tick?;
         // A timestamp wraps its sign bit in 24.8 days at 1 ms (RFC 7323, Section 5.4). Of the possible values the
@@ -156,6 +161,16 @@ impl UplinkDelay {
         let ahead = ticks.wrapping_sub(expected as u32) as i32;
         let ticks = expected as i64 + i64::from(ahead);
         Some((elapsed.as_nanos() as i64 - ticks.saturating_mul(tick as i64), tick))
+    }
+
+    /// Learns the tick from its mean length so far. A growing queue makes ticks seem longer, up to twice as long if it
+    /// takes as long as the flow is old. The first flight alone can make them seem a hundred times as long: a client
+    /// sends it within a tick, and a slow uplink brings it in 100 ms. So a wrong tick is corrected.
+    fn learn(&mut self, seen_ns: u64) {
+        let tick = TICKS_NS.into_iter().rfind(|tick| *tick <= seen_ns + seen_ns / 8).or(self.tick);
+        if tick != self.tick {
+            *self = UplinkDelay { first: self.first, tick, uploads: self.uploads, ..UplinkDelay::default() };
+        }
     }
 
     /// Returns the queue that the newest packet met, less a tick of the client's clock, which hides the rest. `None`
@@ -227,6 +242,27 @@ mod tests {
             // The queue grows by 10 ms a packet, half of the time between packets.
             let queue = standing(tick, 10_000, 100).unwrap();
             assert!(queue >= Duration::from_millis(700), "{tick} ms: {queue:?}");
+        }
+    }
+
+    #[test]
+    fn a_first_flight_in_one_tick_is_no_long_tick() {
+        // Ten segments within a millisecond, 12 ms each on the uplink. Then each ACK brings two.
+        let mut uplink = UplinkDelay::default();
+        // The machine has been up for hours.
+        let since = Instant::ZERO + Duration::from_secs(13_000);
+        for n in 0..200u64 {
+            let written = if n < 11 { n.min(1) } else { 112 + 12 * ((n - 11) / 2) };
+            let came = 100 + 12 * n;
+            uplink.on_timestamp(since + Duration::from_millis(came), written as u32, 1_448 * n, None);
+            if n > 12 {
+                let true_queue = came - 100 - written;
+                let (least, most) = (uplink.queue().unwrap(), uplink.at_most().unwrap());
+                assert!(least <= Duration::from_millis(true_queue), "{n}: {least:?} of {true_queue} ms");
+                assert!(least >= Duration::from_millis(true_queue - 3), "{n}: {least:?} of {true_queue} ms");
+                assert!(most >= Duration::from_millis(true_queue), "{n}: {most:?} of {true_queue} ms");
+                assert!(most <= Duration::from_millis(true_queue + 3), "{n}: {most:?} of {true_queue} ms");
+            }
         }
     }
 
