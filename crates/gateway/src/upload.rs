@@ -199,9 +199,10 @@ impl UploadBound {
 
     /// Handles arrived data of an upload. Returns the new state of its flow.
     pub(crate) fn on_report(&mut self, now: Instant, report: &UploadReport) -> Own {
-        if now.saturating_since(self.last) > IDLE {
+        if self.path.arrived == 0 || now.saturating_since(self.last) > IDLE {
             *self = UploadBound {
                 path: UploadPath { limit: None, ..self.path },
+                slot_since: now,
                 ..UploadBound::new(self.config)
             };
         }

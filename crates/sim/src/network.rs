@@ -60,6 +60,7 @@ pub trait Tap {
 /// alone. Parts of the network that affect each other only after a delay run in turns, each for that delay (see
 /// `islands.rs`). So a tap on both sides of a delay may rely on the order of events for one packet only.
 pub struct Network<N> {
+    began: Instant,
     now: Instant,
     nodes: Vec<NodeSlot<N>>,
     links: Vec<LinkSlot>,
@@ -124,6 +125,7 @@ enum Actor {
 impl<N> Default for Network<N> {
     fn default() -> Self {
         Network {
+            began: Instant::ZERO,
             now: Instant::ZERO,
             nodes: Vec::new(),
             links: Vec::new(),
@@ -140,6 +142,11 @@ impl<N> Default for Network<N> {
 }
 
 impl<N: Node> Network<N> {
+    /// Creates an empty network whose time begins at `begins`.
+    pub fn beginning_at(begins: Instant) -> Self {
+        Network { began: begins, now: begins, ..Network::default() }
+    }
+
     /// Adds a node. When the network runs, it asks the node for packets and its first timeout.
     pub fn add_node(&mut self, node: N) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
@@ -186,6 +193,11 @@ impl<N: Node> Network<N> {
         let slot = &mut self.links[link.0 as usize];
         slot.hears_sent |= tap.hears_sent();
         slot.taps.push(tap);
+    }
+
+    /// The time at which it began.
+    pub fn began(&self) -> Instant {
+        self.began
     }
 
     /// The time of the last event, or the time to which the network ran.

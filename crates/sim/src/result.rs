@@ -2,6 +2,7 @@
 //! (docs/reference/results-schema.md). Units are in the names.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use paceline_adhoc::AdHocCounters;
 use paceline_gateway::Counters;
@@ -113,11 +114,11 @@ pub struct GatewayResult {
 }
 
 impl LinkResult {
-    /// Results of a link that ran from the epoch to `end`.
-    pub fn of(link: &Link, end: Instant, queue_delay: &Quantiles) -> Self {
+    /// Results of a link that ran during `time`.
+    pub fn of(link: &Link, time: Range<Instant>, queue_delay: &Quantiles) -> Self {
         let counters = link.counters();
-        let capacity = link.capacity_bytes(Instant::ZERO, end);
-        let span_s = end.as_secs_f64();
+        let capacity = link.capacity_bytes(time.start, time.end);
+        let span_s = time.end.saturating_since(time.start).as_secs_f64();
         LinkResult {
             utilization: capacity.map(|capacity| share(link.charged_bytes(counters.transmitted), capacity)),
             capacity_mbps: capacity.map(|capacity| capacity as f64 * 8.0 / 1e6 / span_s),

@@ -141,7 +141,7 @@ struct AtEnd {
 
 impl Run<'_> {
     fn end(&self) -> Instant {
-        Instant::ZERO + self.scenario.duration
+        self.scenario.begins + self.scenario.duration
     }
 
     fn add_flows(&mut self) -> Result<(), ScenarioError> {
@@ -153,7 +153,7 @@ impl Run<'_> {
             for pair in 0..pairs {
                 let down = key(flow.ipv6, flow.client, number, connections, each)?;
                 connections += each as usize;
-                let start = Instant::ZERO + flow.start + flow.interval * u64::from(pair);
+                let start = self.scenario.begins + flow.start + flow.interval * u64::from(pair);
                 let (server, client) = match &flow.transport {
                     Transport::Tcp(tcp) => {
                         let plan = Plan::new(each, start, flow.sequential, flow.interval);
@@ -173,7 +173,7 @@ impl Run<'_> {
     }
 
     fn run_until_end(&mut self, watch: &mut dyn Watch) -> Result<(), ScenarioError> {
-        let mut now = Instant::ZERO;
+        let mut now = self.scenario.begins;
         while now < self.end() && !(self.scenario.ends_early && self.is_done()) {
             now = (now + STEP).min(self.end());
             self.step(now, watch)?;
@@ -242,7 +242,7 @@ impl Run<'_> {
     fn at_end(&self) -> AtEnd {
         let Topology { network, links, path_delay, .. } = &self.topology;
         let link = |link: &NamedLink| {
-            LinkResult::of(network.link(link.id), network.now(), &link.meter.queue_delay())
+            LinkResult::of(network.link(link.id), network.began()..network.now(), &link.meter.queue_delay())
         };
         AtEnd {
             links: links.iter().map(|named| (named.name.clone(), link(named))).collect(),
@@ -276,7 +276,7 @@ impl Run<'_> {
         let checked = self.topology.checker.iter().flat_map(|checker| checker.findings());
         RunResult {
             seed: self.scenario.seed,
-            duration_s: network.now().as_secs_f64(),
+            duration_s: network.now().saturating_since(network.began()).as_secs_f64(),
             flows: flows.collect(),
             links: at_end.links,
             gateway,

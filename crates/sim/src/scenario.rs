@@ -8,7 +8,7 @@ use paceline_gateway::auto::Memory;
 use paceline_gateway::config::ShareConfig;
 use paceline_path::{ConfigError, LinkConfig};
 use paceline_tcp::Config;
-use paceline_wire::{Duration, Rate};
+use paceline_wire::{Duration, Instant, Rate};
 
 use crate::result::Direction;
 use crate::workload::{Reader, SizeRange};
@@ -16,6 +16,8 @@ use crate::workload::{Reader, SizeRange};
 /// An experiment without anything left to vary.
 #[derive(Clone, Debug)]
 pub struct Scenario {
+    /// The time at which the run begins. Results do not depend on it.
+    pub begins: Instant,
     /// Time from the start of the run to the end of flows without a size.
     pub duration: Duration,
     /// The seed of every random choice.
@@ -185,6 +187,7 @@ pub enum ScenarioError {
 impl Default for Scenario {
     fn default() -> Self {
         Scenario {
+            begins: Instant::ZERO,
             duration: Duration::from_secs(10),
             seed: 1,
             path: Vec::new(),

@@ -73,7 +73,7 @@ pub(crate) enum PathDelay {
 
 impl Topology {
     pub(crate) fn build(scenario: &Scenario) -> Result<Topology, ScenarioError> {
-        let mut network = Network::default();
+        let mut network = Network::beginning_at(scenario.begins);
         let servers = network.add_switch(RouteBy::SourcePort);
         let clients = network.add_switch(RouteBy::DestinationPort);
         let gateway =
@@ -138,8 +138,8 @@ impl Topology {
         let down = scenario.path.iter().map(|link| &link.down);
         let up = scenario.path.iter().map(|link| &link.up);
         for (link, config) in self.links.iter().zip(down.chain(up)) {
-            // The epoch is the same, so steps of rate and delay continue.
-            let healed = Link::new(heal(config), 0, Instant::ZERO)
+            // The start is the same, so steps of rate and delay continue.
+            let healed = Link::new(heal(config), 0, scenario.begins)
                 .map_err(|error| ScenarioError::Link(link.name.clone(), error))?;
             *self.network.link_mut(link.id) = healed;
         }
@@ -229,7 +229,7 @@ fn add_link(
     config: &LinkConfig,
     to: Hop,
 ) -> Result<NamedLink, ScenarioError> {
-    let link = Link::new(config.clone(), seed, Instant::ZERO)
+    let link = Link::new(config.clone(), seed, network.now())
         .map_err(|error| ScenarioError::Link(name.clone(), error))?;
     let id = network.add_link(link, to);
     let meter = LinkMeter::default();

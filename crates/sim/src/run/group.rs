@@ -140,7 +140,7 @@ impl Group {
             name: self.name.clone(),
             index: self.first_index + index,
             direction: self.direction,
-            start_s: self.start.as_secs_f64(),
+            start_s: self.start.saturating_since(network.began()).as_secs_f64(),
             ..FlowResult::default()
         };
         if self.datagrams {
@@ -155,7 +155,7 @@ impl Group {
             result.error = Some("never began".into());
             return result;
         };
-        result.start_s = client.opened.as_secs_f64();
+        result.start_s = client.opened.saturating_since(network.began()).as_secs_f64();
         if let Some(sender) = of(self.sender()) {
             let status = sender.status(now);
             result.retransmitted_segments = status.sent.total_retrans;
