@@ -164,7 +164,7 @@ impl UplinkDelay {
     }
 
     /// Learns the tick from its mean length so far. A growing queue makes ticks seem longer, up to twice as long if it
-    /// takes as long as the flow is old. The first flight alone can make them seem a hundred times as long: a client
+    /// takes as long as the flow is old. The first flight alone can make them seem a hundred times as long. A client
     /// sends it within a tick, and a slow uplink brings it in 100 ms. So a wrong tick is corrected.
     fn learn(&mut self, seen_ns: u64) {
         let tick = TICKS_NS.into_iter().rfind(|tick| *tick <= seen_ns + seen_ns / 8).or(self.tick);
