@@ -1,7 +1,8 @@
 //! Time as numbers: nanoseconds since an epoch that the driver chooses.
 //!
-//! Nothing here reads a clock. In the simulator the epoch is the start of the run, on live packets that of
-//! `CLOCK_MONOTONIC`. Times are integers, so that a seed gives the same run on every machine.
+//! Nothing here reads a clock. In the simulator a run begins at the epoch, unless it is given another time. On live
+//! packets the epoch is that of `CLOCK_MONOTONIC`. Times are integers, so that a seed gives the same run on every
+//! machine.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
