@@ -104,17 +104,16 @@ impl UplinkDelay {
         let drift = now.saturating_since(self.at).as_nanos().saturating_mul(DRIFT_PPM) / 1_000_000;
         self.at = now;
         let known = known.unwrap_or_default().min(KNOWN_MAX).as_nanos() as i64;
-        let shortest = self.shortest.map_or_else(
-            || {
-                self.met = self.first.map_or(now, |(_, at)| at);
-                way.min(0).min(way - known)
-            },
-            |shortest| (shortest + drift as i64).min(way),
-        );
-        self.shortest = Some(shortest);
+        let shortest = match self.shortest {
+            Some(shortest) => (shortest + drift as i64).min(way),
+            None => way.min(0).min(way - known),
+        };
         if way <= shortest {
             self.met = now;
+        } else if self.shortest.is_none() {
+            self.met = self.first.map_or(now, |(_, at)| at);
         }
+        self.shortest = Some(shortest);
         let queue = Duration::from_nanos((way - shortest).max(0) as u64);
         let path = self.longer_path(now, queue, FLAT_WITHIN + Duration::from_nanos(tick), uploaded);
         self.now = queue.saturating_sub(path);
