@@ -5,10 +5,11 @@
     frontier.py --paceline target/release/paceline --out results/frontier TRACE...
     frontier.py --on lab --jobs 1 --profiles full split --out results/frontier/live TRACE...
 
-A TRACE has one integer millisecond a line, at which 1,500 bytes may leave (mahimahi). The gateway runs in the simulator, or between
-kernels (--on lab, root). Servers have CUBIC and BBR, wired is 30 ms and radio 50 ms. The rules run in the model of rules.py, with a
-loop of 80 ms (all of the path) and of 50 ms (the radio's part). `ratio` is the p95 of the wait in parts of that of the quantile
-rule with 80 ms at the same utilization. Writes frontier.csv, frontier.md and frontier.png; what was run before is not run again.
+A TRACE has one integer millisecond a line, at which 1,500 bytes may leave (mahimahi). The gateway runs in the simulator, between
+kernels (--on lab, root), or between kernels in virtual time (--on virtual, tests/kernel-lab). Servers have CUBIC and BBR, wired is
+30 ms and radio 50 ms. The rules run in the model of rules.py, with a loop of 80 ms (all of the path) and of 50 ms (the radio's part).
+`ratio` is the p95 of the wait in parts of that of the quantile rule with 80 ms at the same utilization. Writes frontier.csv,
+frontier.md, frontier.png and rules.csv (the rules alone). What was run before is not run again.
 """
 
 import argparse
@@ -31,7 +32,11 @@ PROFILES = ("off", "full", "auto", "split", "latency", "throughput")  # the last
 SERVERS = ("cubic", "bbr")
 MARKERS = {"off": "x", "full": "o", "auto": "s", "split": "d", "latency": "<", "throughput": ">"}
 COLOURS = {"cubic": "tab:blue", "bbr": "tab:red"}
-LOOPS = {"quantile, 80 ms": (rules.Quantile, 0.08), "quantile, 50 ms": (rules.Quantile, 0.05), "reference, 80 ms": (rules.Reference, 0.08)}
+LOOPS = {
+    "quantile, 80 ms": (rules.Quantile, 0.08), "quantile, 50 ms": (rules.Quantile, 0.05), "reference, 80 ms": (rules.Reference, 0.08),
+    "bound, 80 ms": (rules.Bound, 0.08),
+}
+VIRTUAL = pathlib.Path(__file__).resolve().parents[2] / "tests/kernel-lab/vm"
 
 
 def generate(paceline, out, count, seed):
@@ -86,7 +91,9 @@ def simulate(paceline, folder, text, on="sim"):
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "scenario.toml"
     file.write_text(text)
-    command = [paceline, "run", file, "--on", on, "--json", "--out", folder / "results"]
+    command = [paceline.resolve(), "run", file.resolve(), "--on", "lab" if on == "virtual" else on, "--json", "--out", folder.resolve() / "results"]
+    if on == "virtual":
+        command = [VIRTUAL, "-o", folder, "-t", "3600", "--", *command]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{file}: {done.stderr.strip()}")
@@ -129,7 +136,7 @@ def draw(out, table, curves, traces):
     for axis in axes.flat[len(traces):]:
         axis.axis("off")
     for axis, path in zip(axes.flat, traces):
-        for name, style in zip(LOOPS, ("-", "--", ":")):
+        for name, style in zip(LOOPS, ("-", "--", ":", "-.")):
             points = curves[path, name]
             axis.plot([p[2] for p in points], [p[0] for p in points], style, color="grey", label=name, linewidth=1)
         for scheme, row in table[table.link == path.name].set_index("scheme").iterrows():
@@ -152,7 +159,7 @@ def main():
     parser.add_argument("--generate", type=int, default=0, metavar="N", help="N links made for this")
     parser.add_argument("--seed", type=int, default=1, help="of these")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--on", choices=("sim", "lab"), default="sim", help="the simulator, or between kernels in namespaces")
+    parser.add_argument("--on", choices=("sim", "lab", "virtual"), default="sim", help="the simulator, or between kernels in namespaces or virtual time")
     parser.add_argument("--profiles", nargs="+", choices=PROFILES, default=PROFILES, metavar="PROFILE", help=f"of {', '.join(PROFILES)}")
     parser.add_argument("traces", nargs="*", type=pathlib.Path)
     args = parser.parse_args()
@@ -162,6 +169,13 @@ def main():
         parser.error("no link: name traces, or make some with --generate N")
     table, curves = measure(args, traces)
     table.to_csv(args.out / "frontier.csv", index=False)
+    pandas.DataFrame(
+        [
+            (path.name, name, setting, *point, point[2] / max(rules.at(curves[path, "quantile, 80 ms"], point[0]), 5))
+            for (path, name), points in curves.items() for setting, point in zip(LOOPS[name][0].dial, points)
+        ],
+        columns=["link", "rule", "setting", "utilization", "p50_ms", "p95_ms", "p99_ms", "ratio"],
+    ).to_csv(args.out / "rules.csv", index=False)
     summary = table.groupby("scheme", sort=False)[["utilization", "p50_ms", "p95_ms", "ratio", "ratio_50ms"]].median()
     (args.out / "frontier.md").write_text(
         "Medians over the links.\n\n" + summary.round(2).to_string() + "\n\n" + table.round(2).to_string(index=False) + "\n")

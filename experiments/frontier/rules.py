@@ -61,10 +61,15 @@ class Quantile:
             self.looked = now
             self.open.append((now, self.delivered, forecast))
             self._close(now)
-        margin = 0.25 * forecast * self.rtt_min
-        if self.sorted:
-            margin = max(0.0, self.sorted[min(len(self.sorted) - 1, int(self.quantile * len(self.sorted)))])
+        margin = self._margin()
+        if margin is None:
+            margin = 0.25 * forecast * self.rtt_min
         self.window = max(LEAST, forecast * (self.rtt_min + self.target) + margin)
+
+    def _margin(self):
+        if not self.sorted:
+            return None
+        return max(0.0, self.sorted[min(len(self.sorted) - 1, int(self.quantile * len(self.sorted)))])
 
     def _close(self, now):
         while self.open and self.open[0][0] + self.rtt_min <= now:
@@ -74,6 +79,29 @@ class Quantile:
             bisect.insort(self.sorted, beyond)
         while self.kept and self.kept[0][0] < now - self.memory:
             self.sorted.pop(bisect.bisect_left(self.sorted, self.kept.popleft()[1]))
+
+
+class Bound(Quantile):
+    """The gateway's rule (docs/design/queue-bound.md): forecast x (shortest round trip + 8 ms) + the dial x the forecast's mean error over 2 s."""
+
+    dial = (0.5, 1.3, 2, 3, 4.5, 6, 9)
+    target, memory = 0.008, 2.0
+
+    def __init__(self, gain):
+        super().__init__(None)
+        self.gain, self.sum = gain, 0.0
+
+    def _close(self, now):
+        while self.open and self.open[0][0] + self.rtt_min <= now:
+            _, before, forecast = self.open.popleft()
+            off = abs(self.delivered - before - forecast * self.rtt_min)
+            self.kept.append((now, off))
+            self.sum += off
+        while self.kept and self.kept[0][0] < now - self.memory:
+            self.sum -= self.kept.popleft()[1]
+
+    def _margin(self):
+        return self.gain * self.sum / len(self.kept) if self.kept else None
 
 
 def simulate(opportunities, rule, rtt):
