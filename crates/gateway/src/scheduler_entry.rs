@@ -9,7 +9,7 @@ use crate::flow::Flow;
 use crate::path_estimate::PathEstimate;
 use crate::pool::MemoryUse;
 use crate::schedule::Departure;
-use crate::upload::Own;
+use crate::upload::UploadState;
 
 /// An entry that takes turns in the [round robin](crate::priority_round_robin).
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -30,7 +30,7 @@ pub(crate) struct SplitEntry {
     pub(crate) path: PathEstimate,
     /// The state of its upload.
     #[serde(default)]
-    pub(crate) upload: Own,
+    pub(crate) upload: UploadState,
 }
 
 /// What a split flow tells the scheduler.
@@ -102,7 +102,7 @@ impl SchedulerEntry {
         }
     }
 
-    pub(crate) fn set_own_upload(&mut self, own: Own) {
+    pub(crate) fn set_own_upload(&mut self, own: UploadState) {
         match self {
             SchedulerEntry::Flow(flow) => flow.set_own_upload(own),
             SchedulerEntry::Split(split) => split.upload = own,

@@ -19,7 +19,7 @@ use crate::priority_round_robin::PriorityRoundRobin;
 use crate::ring::{Linked, Links};
 use crate::share::Share;
 use crate::status::SubscriberStatus;
-use downlink::{Around, Downlink, RTT_UNKNOWN};
+use downlink::{Downlink, RTT_UNKNOWN, ReportContext};
 use uplink::Uplink;
 
 /// State of one subscriber. Its two links own their fields. They are serialised flat, so that programs without these
@@ -268,8 +268,9 @@ impl Subscriber {
         let arrived = self.non_tcp_arrived(report.age.map(|age| now - age));
         self.forget_non_tcp();
         let flows = self.flows - self.ended;
-        let around = Around { arrived, flows, crowded, uploads_are_bounded: self.uplink.is_bounded() };
-        if self.downlink.on_report(now, report, &around) {
+        let context =
+            ReportContext { arrived, flows, crowded, uploads_are_bounded: self.uplink.is_bounded() };
+        if self.downlink.on_report(now, report, &context) {
             self.share.set_pace(self.downlink.pace(now, report));
         }
     }

@@ -73,7 +73,7 @@ use life::Life;
 pub(crate) use life::Phase;
 use passed_on::PassedOn;
 pub(crate) use path_mtu::PathMtu;
-use proof::Proof;
+use proof::HandshakeProof;
 use pure_acks::PureAcks;
 use recovery::Recovery;
 use round_trips::RoundTrips;
@@ -92,7 +92,7 @@ pub(crate) struct Flow {
     #[serde(flatten)]
     life: Life,
     #[serde(flatten)]
-    proof: Proof,
+    proof: HandshakeProof,
     handshake: Handshake,
     shifts: Shifts,
     #[serde(flatten)]
@@ -135,7 +135,7 @@ impl Flow {
             key,
             account: Account::new(subscriber, weight),
             life: Life::new(now),
-            proof: Proof::default(),
+            proof: HandshakeProof::default(),
             handshake: Handshake::default(),
             shifts: Shifts::default(),
             upstream: ClientStream::default(),

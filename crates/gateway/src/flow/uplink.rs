@@ -8,7 +8,7 @@ use super::acceptance::OfClient;
 use super::ack_filter::{duplicate_told, hide_own_duplicates, hide_sacks};
 use super::client_window::WindowReport;
 use super::missing::Missing;
-use super::recovery::Left;
+use super::recovery::LeftLink;
 use super::{Context, Flow, LinkReport, Phase};
 use crate::RADIO;
 use crate::counters::PassReason;
@@ -204,7 +204,7 @@ impl Flow {
             ctx.counters.reneged += 1;
             self.board.forget_sacks();
         }
-        let mut left = Left::default();
+        let mut left = LeftLink::default();
         if arrival.arrived.order > 0 {
             left = self.on_left_until(ctx, arrival.arrived);
         } else if duplicate && !news {

@@ -36,7 +36,7 @@ pub struct SplitTakenOver {
 
 /// The order of turns, and the timers.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct TurnOrder {
     ready: Vec<u32>,
     turn: Option<(u32, u32)>,
     timers: Timers,
@@ -47,8 +47,8 @@ impl Split {
         self.flows.iter().map(|(id, flow)| SplitState { id: id as u32, flow, seams: flow.seams() })
     }
 
-    pub(crate) fn order(&self) -> Order {
-        Order {
+    pub(crate) fn order(&self) -> TurnOrder {
+        TurnOrder {
             ready: self.ready.ids(|id| self.flows[id as usize].links).collect(),
             turn: self.turn,
             timers: self.timers.clone(),
@@ -72,7 +72,7 @@ impl Split {
     }
 
     /// Continues those flows that have a place in the table and are consistent.
-    pub(crate) fn continued(flows: Vec<SplitTakenOver>, order: Order, table: &Table) -> Split {
+    pub(crate) fn continued(flows: Vec<SplitTakenOver>, order: TurnOrder, table: &Table) -> Split {
         let has_place = |taken: &SplitTakenOver| table.has_split(taken.flow.place, taken.id);
         let whole = |mut taken: SplitTakenOver| {
             taken.flow.lay_seams(taken.seams);

@@ -10,7 +10,7 @@ use crate::link_report::LinkReport;
 use crate::path_estimate::PathEstimate;
 use crate::scheduler_entry::{SchedulerEntry, SendDemand, SplitEntry};
 use crate::share::Share;
-use crate::upload::Own;
+use crate::upload::UploadState;
 
 impl Table {
     /// Number of split flows.
@@ -70,7 +70,7 @@ impl Table {
         now: Instant,
         demand: SendDemand,
         report: &LinkReport,
-    ) -> (PathEstimate, Own) {
+    ) -> (PathEstimate, UploadState) {
         let before = self.set_demand(id, demand);
         self.after_event(id, now, before, report, false);
         self.split(id).map(|own| (own.path, own.upload)).unwrap_or_default()

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use paceline_wire::{Duration, Instant};
 
-use super::{Desk, QueueDiscipline, check_time};
+use super::{AqmContext, QueueDiscipline, check_time};
 use crate::error::ConfigError;
 use crate::queue::{DropTail, Waiting};
 use crate::queue_limit::QueueLimit;
@@ -184,22 +184,22 @@ impl Pie {
 }
 
 impl QueueDiscipline for Pie {
-    fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>) {
+    fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>) {
         self.update_until(waiting.arrival);
-        if !desk.has_room(&self.fifo, waiting.parcel.bytes) {
+        if !ctx.has_room(&self.fifo, waiting.parcel.bytes) {
             self.accu_prob = 0;
-            return desk.drop_for_room(waiting);
+            return ctx.drop_for_room(waiting);
         }
         // RFC 8033, Section 5.1: mark_ecnth is 10 %.
         let may_mark = self.config.ecn && self.drop_prob <= ONE / 10;
-        if !self.drop_early() || may_mark && desk.mark(&waiting.parcel) {
+        if !self.drop_early() || may_mark && ctx.mark(&waiting.parcel) {
             self.fifo.push(waiting);
         } else {
-            desk.drop_early(waiting);
+            ctx.drop_early(waiting);
         }
     }
 
-    fn dequeue(&mut self, now: Instant, _desk: &mut Desk<'_>) -> Option<Waiting> {
+    fn dequeue(&mut self, now: Instant, _desk: &mut AqmContext<'_>) -> Option<Waiting> {
         self.update_until(now);
         let waiting = self.fifo.pop()?;
         self.sojourn = now.saturating_since(waiting.arrival);
