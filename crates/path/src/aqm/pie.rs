@@ -72,7 +72,7 @@ const ALPHA_EIGHTHS: i128 = 1;
 const BETA_EIGHTHS: i128 = 10;
 /// Parts of [`ONE`] per nanosecond, for a rate of 1 per second.
 const ONE_PER_NS: i128 = 1_000_000_000;
-/// A queue of at most two packets has no drops (RFC 8033, Section 4.1; Linux sch_pie.c:pie_drop_early uses full-sized
+/// A queue of at most two packets has no drops (RFC 8033, Section 4.1; Linux pie_drop_early uses full-sized
 /// ones).
 const TWO_PACKETS: u64 = 2 * 1_500;
 
@@ -152,7 +152,7 @@ impl Pie {
         }
     }
 
-    /// The delay by timestamps (RFC 8033, Section 4.3; Linux sch_pie.c since 5.6): the wait of the last packet that
+    /// The delay by timestamps (RFC 8033, Section 4.3; Linux since 5.6): the wait of the last packet that
     /// left. Our choice: the wait of the head if that is longer, because nothing leaves during an outage.
     fn qdelay(&self, now: Instant) -> Duration {
         self.fifo.front().map_or(Duration::ZERO, |head| self.sojourn.max(now.saturating_since(head.arrival)))

@@ -1,7 +1,7 @@
 //! RED (Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993). It drops at the tail
 //! with a probability that grows with the average queue.
 //!
-//! The thresholds are those of Linux's tc (iproute2 tc/q_red.c): a quarter of the limit, and a third of that. The other
+//! The thresholds are those of Linux's tc: a quarter of the limit, and a third of that. The other
 //! values are those of ns-3's RedQueueDisc (LInterm, QW, Gentle). They are the largest probability of 2 %, the weight
 //! of 1/512 and the gentle slope above the upper threshold.
 

@@ -323,5 +323,5 @@ impl Joined {
 /// Queue of the TUN device while a successor takes over. Our choice: 50 ms of 1,500-byte packets at 1 Gbit/s. Linux's
 /// default is 500 packets.
 const TUN_QUEUE_PACKETS: u32 = 4096;
-/// Linux drivers/net/tun.c: MAX_MTU.
+/// The limit of the Linux TUN driver (MAX_MTU).
 const TUN_MTU_MAX: u32 = 65_535;

@@ -1,4 +1,4 @@
-//! One ACK, from acceptance to the new window (Linux net/ipv4/tcp_input.c:tcp_ack).
+//! One ACK, from acceptance to the new window (Linux tcp_ack).
 
 use paceline_wire::{Duration, Instant};
 
