@@ -69,15 +69,7 @@ pub(super) fn drive<N: Node>(
     is_needed: impl Fn(&N) -> bool,
     mut tell: impl FnMut(&mut N, LifecycleEvent<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
-    // Block the signals first, because the threads of this process inherit the mask.
-    let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
-    let config = EventLoopConfig {
-        rejoin_segments: true,
-        pool_bytes: setup.pool_bytes.unwrap_or(EventLoopConfig::default().pool_bytes),
-        ..EventLoopConfig::default()
-    };
-    let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
-    event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
+    let mut event_loop = open_loop(setup.pool_bytes)?;
     let LoopSetup { rescaling, mut inherited, scope, .. } = setup;
     let mut attached = Attached::new(&mut event_loop, options, scope, inherited.as_mut())?;
     if let Some(inherited) = &mut inherited {
@@ -95,11 +87,7 @@ pub(super) fn drive<N: Node>(
     };
     let wrong = |error: io::Error| Error::io("forward packets", &error);
     tell(node, LifecycleEvent::Start).map_err(wrong)?;
-    if let Err(error) = timer::schedule_realtime() {
-        tracing::warn!(
-            "no real-time priority ({error}): some packets leave a millisecond late; allow CAP_SYS_NICE"
-        );
-    }
+    request_realtime();
     loop {
         let turn = |node: &mut N, housekeeping: &mut Housekeeping<'_>| {
             if attached.refresh(housekeeping, is_needed(node))? == Refresh::Joined {
@@ -143,6 +131,29 @@ pub(super) fn drive<N: Node>(
         rescaling.finish();
     }
     tell(node, LifecycleEvent::End).map_err(|error| Error::io("write the last statistics", &error))
+}
+
+/// Opens an event loop that ends on signals. `pool_bytes` of packet memory; `None` means the default.
+fn open_loop(pool_bytes: Option<usize>) -> Result<EventLoop> {
+    // Block the signals first, because the threads of this process inherit the mask.
+    let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
+    let config = EventLoopConfig {
+        rejoin_segments: true,
+        pool_bytes: pool_bytes.unwrap_or(EventLoopConfig::default().pool_bytes),
+        ..EventLoopConfig::default()
+    };
+    let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
+    event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
+    Ok(event_loop)
+}
+
+/// Requests real-time priority, and reports if the kernel refuses.
+fn request_realtime() {
+    if let Err(error) = timer::schedule_realtime() {
+        tracing::warn!(
+            "no real-time priority ({error}): some packets leave a millisecond late; allow CAP_SYS_NICE"
+        );
+    }
 }
 
 /// Reduces privileges and system calls to those that this process needs. Called when everything that needs more is
