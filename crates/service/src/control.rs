@@ -64,7 +64,7 @@ impl Control {
             }
             if UnixStream::connect(path).is_ok() {
                 return Err(Error::input(format!(
-                    "another gateway uses {}; stop it, or name another socket with --control",
+                    "another gateway uses {}; stop it, take over from it with --take-over, or name another socket with --control",
                     path.display()
                 )));
             }

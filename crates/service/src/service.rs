@@ -44,11 +44,11 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
     let datagrams = config.sharing.other == OtherMode::Shared;
     let pool_bytes = Some(workers::pool_bytes(&config.limits));
     tracing::info!(
-        "memory: at most {} bytes, of which {} for packets and {} for {} flows",
+        "memory: at most {} bytes, of which {} for packets and {} for {}",
         workers::memory_bytes(&config.limits),
         workers::pool_bytes(&config.limits),
         config.limits.max_flows.saturating_mul(LimitsConfig::FLOW_BYTES),
-        config.limits.max_flows
+        counted(config.limits.max_flows, "flow")
     );
     // Check first, before any file is created.
     options.metrics.map_or(Ok(()), http::check)?;

@@ -12,6 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::interrupt;
 use crate::pool::work_off;
 use crate::run_cache::{Record, RunCache, Values};
+use crate::units::counted;
 
 /// One simulation.
 pub(super) struct Job<'a> {
@@ -41,7 +42,11 @@ pub(super) fn run_all(mut jobs: Vec<Job<'_>>, kept: &RunCache, threads: u32, qui
         jobs.into_iter().filter(|job| !kept.records.contains_key(&job.key())).collect();
     if todo.len() < total {
         let path = kept.path().display();
-        eprintln!("{} of {total} runs are in {path} already; --fresh does them again", total - todo.len());
+        eprintln!(
+            "already finished: {} of {}, in {path}; --fresh repeats them",
+            total - todo.len(),
+            counted(total, "run")
+        );
     }
     todo.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     let bar = progress_bar(todo.iter().map(ticks).sum(), quiet, BY_SHARE);
