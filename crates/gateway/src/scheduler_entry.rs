@@ -6,6 +6,7 @@ use paceline_wire::Instant;
 
 use crate::config::ScheduleMode;
 use crate::flow::Flow;
+use crate::ids::{SplitFlowId, SubscriberId};
 use crate::path_estimate::PathEstimate;
 use crate::pool::MemoryUse;
 use crate::schedule::Departure;
@@ -21,10 +22,10 @@ pub(crate) enum SchedulerEntry {
 /// The entry of a split flow. `crate::split` holds the flow itself and updates `demand` after each event.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SplitEntry {
-    pub(crate) subscriber: u32,
+    pub(crate) subscriber: SubscriberId,
     /// Index of the flow among split flows.
     #[serde(rename = "pair")]
-    pub(crate) flow: u32,
+    pub(crate) flow: SplitFlowId,
     #[serde(rename = "wish")]
     pub(crate) demand: SendDemand,
     pub(crate) path: PathEstimate,
@@ -58,7 +59,7 @@ pub(crate) struct SendDemand {
 }
 
 impl SchedulerEntry {
-    pub(crate) fn subscriber(&self) -> u32 {
+    pub(crate) fn subscriber(&self) -> SubscriberId {
         match self {
             SchedulerEntry::Flow(flow) => flow.subscriber(),
             SchedulerEntry::Split(split) => split.subscriber,

@@ -53,6 +53,7 @@ use crate::config::{FlowMode, GatewayConfig, RetransmissionMode, ScheduleMode};
 use crate::context::Context;
 use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
+use crate::ids::SubscriberId;
 use crate::link_report::LinkReport;
 use crate::modulation::Modulation;
 use crate::observe::Event;
@@ -130,7 +131,13 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(key: FlowKey, subscriber: u32, weight: u32, ack_interval: usize, now: Instant) -> Self {
+    pub(crate) fn new(
+        key: FlowKey,
+        subscriber: SubscriberId,
+        weight: u32,
+        ack_interval: usize,
+        now: Instant,
+    ) -> Self {
         Flow {
             key,
             account: Account::new(subscriber, weight),
@@ -197,7 +204,7 @@ impl Flow {
         packet.verify_checksum() && packet.tcp().is_some_and(refuses)
     }
 
-    pub(crate) fn subscriber(&self) -> u32 {
+    pub(crate) fn subscriber(&self) -> SubscriberId {
         self.account.subscriber()
     }
 
