@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::output::say;
 use crate::units::counted;
-use paceline_service::capture::Wanted;
+use paceline_service::capture::CaptureRequest;
 use paceline_service::control;
 
 pub(crate) fn command(args: &CaptureArgs) -> Result<()> {
     let ((client, client_port), (server, server_port)) = (args.flow.client, args.flow.server);
     let seconds = args.duration.to_std().as_secs_f64().ceil() as u64;
-    let wanted = Wanted {
+    let wanted = CaptureRequest {
         client,
         client_port,
         server,

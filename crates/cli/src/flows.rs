@@ -37,13 +37,13 @@ const FLOWS: [Column<FlowRow>; 12] = [
     ("mode", |flow| flow.mode.clone()),
     ("stage", |flow| flow.stage.clone()),
     ("age", |flow| span(flow.age_s)),
-    ("down", |flow| bytes(flow.downlink_bytes)),
-    ("up", |flow| bytes(flow.uplink_bytes)),
+    ("down", |flow| bytes(flow.totals.downlink_bytes)),
+    ("up", |flow| bytes(flow.totals.uplink_bytes)),
     ("Mbit/s", |flow| number(flow.rate_mbps)),
     ("RTT\nms", |flow| number(flow.rtt_ms)),
     ("in\nflight", |flow| bytes(flow.in_flight_bytes)),
     ("waiting", |flow| bytes(flow.waiting_bytes)),
-    ("resent", |flow| flow.retransmissions.to_string()),
+    ("resent", |flow| flow.totals.retransmissions.to_string()),
 ];
 
 /// Columns of the second table.
@@ -61,7 +61,7 @@ const SUBSCRIBERS: [Column<SubscriberRow>; 9] = [
 
 fn flow_table(report: &Report) -> String {
     let mut flows: Vec<&FlowRow> = report.flows.iter().collect();
-    flows.sort_by_key(|flow| std::cmp::Reverse(flow.downlink_bytes));
+    flows.sort_by_key(|flow| std::cmp::Reverse(flow.totals.downlink_bytes));
     fitted(table_of(4, &FLOWS, flows), &["waiting", "up", "in\nflight", "resent", "age"])
 }
 

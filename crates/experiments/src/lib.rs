@@ -13,7 +13,6 @@ mod emulate;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod exercise;
-mod kept;
 mod map;
 pub mod options;
 mod plot;
@@ -25,6 +24,7 @@ mod regression;
 mod reproduce;
 mod result;
 mod run;
+mod run_cache;
 #[cfg(test)]
 mod samples;
 mod scenario;

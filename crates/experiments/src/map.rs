@@ -27,12 +27,12 @@ use crate::common::{self, PROGRAM};
 use crate::error::Result;
 use crate::files::write_whole;
 use crate::interrupt;
-use crate::kept;
 use crate::options::MapOptions;
 use crate::output::say;
 use crate::pool::cores;
 use crate::result::SCHEMA;
 use crate::run::simulated;
+use crate::run_cache;
 use judge::{Cell, judged};
 pub(crate) use point::Kind;
 use point::{PROFILES, Plan, Point};
@@ -57,7 +57,7 @@ pub(crate) fn command(options: &MapOptions) -> Result<()> {
         let points: Vec<Point> = indices.map(|index| point::draw(plan(kind), index)).collect();
         let mut runs = Runs::open(
             &options.out.join(format!("runs-{}.jsonl", kind.name())),
-            &kept::program(),
+            &run_cache::program(),
             options.batch.fresh,
         )?;
         let modes = modes(&options.mode);

@@ -253,7 +253,7 @@ fn refused(error: DomainError) -> Error {
 const WINDOW_RATIO: f64 = 1.08;
 /// Headers of IPv4 and TCP with timestamps.
 const HEADER_BYTES: u64 = 52;
-/// Linux: a timeout is at least 200 ms above the smoothed RTT (tcp_input.c:tcp_rtt_estimator, TCP_RTO_MIN).
+/// Linux: a timeout is at least 200 ms above the smoothed RTT (tcp_rtt_estimator, TCP_RTO_MIN).
 const RTO_MARGIN_S: f64 = 0.2;
 
 #[cfg(test)]

@@ -15,17 +15,17 @@ use serde::Serialize;
 
 use crate::common::{json, make_folder};
 use crate::error::Result;
-use crate::kept::{self, Kept};
 use crate::options::{How, KeptHow};
 use crate::output::say;
 use crate::pool::cores;
+use crate::run_cache::{self, RunCache};
 use pool::{Job, Records};
 use report::Report;
 
 /// Returns all runs of a paper. Loads those stored in the folder, unless `fresh` is set, and makes the others.
 fn run_all(name: &str, KeptHow { fresh, how }: &KeptHow, jobs: Vec<Job<'_>>) -> Result<Records> {
     make_folder(&how.out)?;
-    let kept = Kept::open(&how.out.join(format!("{name}-runs.jsonl")), &kept::program(), *fresh)?;
+    let kept = RunCache::open(&how.out.join(format!("{name}-runs.jsonl")), &run_cache::program(), *fresh)?;
     pool::run_all(jobs, &kept, how.jobs.unwrap_or_else(cores), how.json)
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn sampled() -> Vec<(&'static str, Vec<crate::samples::Cell>)> {
 }
 
 #[cfg(test)]
-fn run(work: &pool::Work<'static>) -> kept::Values {
+fn run(work: &pool::Work<'static>) -> run_cache::Values {
     let mut values = work(&mut ()).expect("what a page shows can be simulated");
     values.retain(|_, value| value.is_finite());
     values

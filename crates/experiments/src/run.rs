@@ -215,9 +215,9 @@ impl Batch<'_> {
         }
         if !done.is_empty() {
             eprintln!(
-                "{} of {} runs are in {} already; --fresh does them again",
+                "already finished: {} of {}, in {}; --fresh repeats them",
                 done.len(),
-                jobs.len(),
+                counted(jobs.len(), "run"),
                 self.store.folder().display()
             );
         }

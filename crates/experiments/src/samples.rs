@@ -16,11 +16,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cpu_time::CpuTime;
-use crate::kept::Values;
 use crate::profile::{Named, Profile};
 use crate::result::Run;
 use crate::run::lab::Watch;
 use crate::run::sim;
+use crate::run_cache::Values;
 use crate::scenario::{ScenarioFile, Variant, load_file, parse};
 
 /// A named run of a page.

@@ -14,6 +14,7 @@ use crate::output::say;
 use crate::result::{Run, SCHEMA, Store};
 use crate::run::simulated::{self, Simulated};
 use crate::scenario::{ScenarioFile, load_varied};
+use crate::units::counted;
 use columns::Columns;
 use means::Means;
 use values::Dimension;
@@ -59,7 +60,7 @@ fn report(
         return Ok(());
     }
     say!("{}: {}", file.base.name, file.base.title);
-    say!("Means over {} runs and 95 % confidence intervals (Student):", options.runs);
+    say!("Means over {} and 95 % confidence intervals (Student):", counted(options.runs as usize, "run"));
     say!("{}", means.table());
     say!("Results: {}/{{runs,means}}.{{csv,parquet}}", store.folder().display());
     Ok(())

@@ -19,7 +19,7 @@ pub use reason::Reason;
 pub use crate::mode::{Decision, What};
 
 pub(crate) use decide::decide;
-pub(crate) use guard::{Claim, may_open};
+pub(crate) use guard::{OptimisticAcks, may_open};
 pub(crate) use memory::{Seen, server_prefix};
 pub(crate) use uplink::UplinkDelay;
 

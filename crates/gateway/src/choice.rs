@@ -3,7 +3,7 @@
 use paceline_wire::{FlowKey, Packet, Tcp};
 
 use crate::auto::{self, Known, Reason};
-use crate::config::{FlowAction, FlowMode, FlowRule, GatewayConfig, ShareConfig};
+use crate::config::{FlowAction, FlowMatch, FlowMode, FlowRule, GatewayConfig, ShareConfig};
 use crate::counters::PassReason;
 use crate::handshake::must_pass;
 use crate::mode::{Decision, Mode, What};
@@ -50,7 +50,7 @@ impl GatewayConfig {
             (mode, Some(reason))
         };
         match rule.map_or(FlowAction::Accelerate, |rule| rule.action) {
-            FlowAction::Bypass => (Mode::Pass(PassReason::Rule), None),
+            FlowAction::Pass => (Mode::Pass(PassReason::Rule), None),
             FlowAction::Transparent => (Mode::Transparent, None),
             FlowAction::Split => (split, None),
             FlowAction::Auto => auto(),
@@ -74,13 +74,23 @@ impl GatewayConfig {
     /// Returns the first rule that matches.
     fn rule(&self, key: &FlowKey, syn: Option<&Packet>, known: &Known) -> Option<&FlowRule> {
         self.sharing.flows.iter().find(|rule| {
-            let wanted = &rule.matches;
-            wanted.client.is_none_or(|prefix| prefix.contains(key.src.ip()))
-                && wanted.server.is_none_or(|prefix| prefix.contains(key.dst.ip()))
-                && wanted.has_port(key.dst.port())
-                && wanted.dscp.is_none_or(|dscp| syn.and_then(dscp_of) == Some(dscp))
-                && wanted.vlan.is_none_or(|vlan| syn.and_then(vlan_of) == Some(vlan))
-                && wanted.has_rtt(known.rtt())
+            // Every key is named, so that the compiler reports a new one that is missing here.
+            let FlowMatch {
+                client,
+                server,
+                server_port: _,
+                server_port_last: _,
+                dscp,
+                vlan,
+                rtt_min_ms: _,
+                rtt_max_ms: _,
+            } = &rule.matches;
+            client.is_none_or(|prefix| prefix.contains(key.src.ip()))
+                && server.is_none_or(|prefix| prefix.contains(key.dst.ip()))
+                && rule.matches.has_port(key.dst.port())
+                && dscp.is_none_or(|dscp| syn.and_then(dscp_of) == Some(dscp))
+                && vlan.is_none_or(|vlan| syn.and_then(vlan_of) == Some(vlan))
+                && rule.matches.has_rtt(known.rtt())
         })
     }
 }
@@ -109,7 +119,6 @@ mod tests {
 
     use super::*;
     use crate::auto::ClientRecord;
-    use crate::config::FlowMatch;
     use crate::split::SenderConfig;
 
     fn key(port: u16) -> FlowKey {
@@ -128,7 +137,7 @@ mod tests {
         let matches = |port| FlowMatch { server_port: Some(port), ..Default::default() };
         let own = SenderConfig { initial_window: 3, ..SenderConfig::default() };
         config.sharing.flows = vec![
-            FlowRule { matches: matches(22), action: FlowAction::Bypass, ..Default::default() },
+            FlowRule { matches: matches(22), action: FlowAction::Pass, ..Default::default() },
             FlowRule {
                 matches: matches(80),
                 action: FlowAction::Transparent,
@@ -192,7 +201,7 @@ mod tests {
         let mut config = GatewayConfig::default();
         config.sharing.flows = vec![
             FlowRule { matches: far, action: FlowAction::Split, ..Default::default() },
-            FlowRule { matches: near, action: FlowAction::Bypass, ..Default::default() },
+            FlowRule { matches: near, action: FlowAction::Pass, ..Default::default() },
         ];
         let mode = |client_ms: Option<u64>, server_ms: Option<u64>| {
             let rtt = client_ms.map(Duration::from_millis);
@@ -215,7 +224,7 @@ mod tests {
     fn auto_decides_by_mode_and_by_rule_and_says_why() {
         let mut config = GatewayConfig { mode: FlowMode::Auto, ..GatewayConfig::default() };
         let matches = FlowMatch { server_port: Some(22), ..Default::default() };
-        config.sharing.flows = vec![FlowRule { matches, action: FlowAction::Bypass, ..Default::default() }];
+        config.sharing.flows = vec![FlowRule { matches, action: FlowAction::Pass, ..Default::default() }];
         let choose = |config: &GatewayConfig, port, known: &Known| {
             let choice = config.choose(&key(port), &syn(port, &[]), known);
             (choice.mode, choice.reason)

@@ -19,6 +19,7 @@ use crate::counters::{Counters, PassReason};
 use crate::flow::{Flow, Phase};
 use crate::handshake::Shifts;
 use crate::icmp::{self, IcmpError};
+use crate::ids::EntryId;
 use crate::keyed::Key;
 use crate::link_report::LinkReport;
 use crate::non_tcp::Offered;
@@ -205,12 +206,12 @@ impl Gateway {
     }
 
     /// Returns the transparent flow in this place, and the context of an event.
-    fn at(&mut self, now: Instant, id: u32) -> Option<(&mut Flow, Context<'_>)> {
+    fn at(&mut self, now: Instant, id: EntryId) -> Option<(&mut Flow, Context<'_>)> {
         let (flow, subscriber) = self.table.flow_mut(id)?;
         Some((flow, self.shared.context(now).of(subscriber)))
     }
 
-    fn on_segment(&mut self, now: Instant, from: PortId, id: u32, packet: Packet) {
+    fn on_segment(&mut self, now: Instant, from: PortId, id: EntryId, packet: Packet) {
         let refuses = |flow: &Flow| flow.phase() == Phase::Opening && flow.is_refused_by(from, &packet);
         if self.table.flow(id).is_some_and(refuses) {
             self.remove(now, id, FlowStage::Reset);
@@ -235,7 +236,7 @@ impl Gateway {
     }
 
     /// Runs after every event of a flow: informs its subscriber, lets the flow join the turns, sets its timer.
-    fn after(&mut self, id: u32, now: Instant, in_flight_before: u64, report: LinkReport) {
+    fn after(&mut self, id: EntryId, now: Instant, in_flight_before: u64, report: LinkReport) {
         let Some((flow, ctx)) = self.at(now, id) else { return };
         flow.settle(ctx.buffered);
         ctx.counters.peak_buffered_bytes = ctx.counters.peak_buffered_bytes.max(*ctx.buffered);
@@ -249,7 +250,7 @@ impl Gateway {
     }
 
     /// Forgets a transparent flow if it was idle for too long. True if it did.
-    fn expire(&mut self, now: Instant, id: u32) -> bool {
+    fn expire(&mut self, now: Instant, id: EntryId) -> bool {
         let idle_timeout_s = self.shared.config.limits.idle_timeout_s;
         let Some(flow) = self.table.flow(id).filter(|flow| flow.is_expired(now, idle_timeout_s)) else {
             return false;
@@ -260,7 +261,7 @@ impl Gateway {
     }
 
     /// Gives the turn to the flow in this place, with `limit` bytes. Returns its packet, if it has one.
-    fn take_turn(&mut self, now: Instant, id: u32, limit: u64) -> Option<Packet> {
+    fn take_turn(&mut self, now: Instant, id: EntryId, limit: u64) -> Option<Packet> {
         if let Some(entry) = self.table.split(id) {
             let mut ctx = self.shared.context(now);
             return self.split.take_turn(&mut ctx, &mut self.table, entry.flow, limit);
@@ -274,7 +275,7 @@ impl Gateway {
         packet
     }
 
-    fn remove(&mut self, now: Instant, id: u32, end: FlowStage) {
+    fn remove(&mut self, now: Instant, id: EntryId, end: FlowStage) {
         let SchedulerEntry::Flow(flow) = self.table.remove(now, id) else { return };
         let MemoryUse { kept, advertised } = flow.memory_use();
         self.shared.buffered = self.shared.buffered.saturating_sub(kept);

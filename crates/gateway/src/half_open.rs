@@ -8,6 +8,7 @@
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
+use crate::ids::{EntryId, SubscriberId};
 use crate::keyed::{Key, Map, rekeyed};
 
 /// The flows that a queue holds.
@@ -16,7 +17,7 @@ pub(crate) enum Group {
     /// All half-open flows.
     All,
     /// Those of one subscriber.
-    Subscriber(u32),
+    Subscriber(SubscriberId),
     /// Those with servers of one network.
     Network(IpAddr),
 }
@@ -24,7 +25,7 @@ pub(crate) enum Group {
 /// A place in the table, and the serial number of the flow that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
-    pub(crate) place: u32,
+    pub(crate) place: EntryId,
     pub(crate) serial: u32,
 }
 
@@ -80,7 +81,7 @@ impl HalfOpen {
     }
 
     /// Returns the place of the oldest half-open flow of a group.
-    pub(crate) fn oldest(&mut self, group: Group, is_live: impl Fn(Ticket) -> bool) -> Option<u32> {
+    pub(crate) fn oldest(&mut self, group: Group, is_live: impl Fn(Ticket) -> bool) -> Option<EntryId> {
         let tickets = &mut self.queues.get_mut(&group)?.tickets;
         while let Some(&ticket) = tickets.front() {
             if is_live(ticket) {
@@ -110,13 +111,19 @@ impl HalfOpen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::Id;
 
     #[test]
     fn the_oldest_goes_first_and_what_is_over_does_not_pile_up() {
         let mut half_open = HalfOpen::default();
-        let groups =
-            |subscriber| [Group::All, Group::Subscriber(subscriber), Group::Network([10, 0, 0, 0].into())];
-        let ticket = |serial| Ticket { place: serial % 100, serial };
+        let groups = |subscriber| {
+            [
+                Group::All,
+                Group::Subscriber(SubscriberId::new(subscriber)),
+                Group::Network([10, 0, 0, 0].into()),
+            ]
+        };
+        let ticket = |serial| Ticket { place: EntryId::new(serial as usize % 100), serial };
         half_open.add(groups(1), ticket(0), |_| true);
         for serial in 1..10_000 {
             half_open.add(groups(2), ticket(serial), |other| other.serial == 0);
@@ -125,9 +132,10 @@ mod tests {
         assert!(half_open.queues[&Group::All].tickets.len() <= SLACK + 3);
         assert_eq!(half_open.queues.len(), 3, "a subscriber without any is not remembered");
         let is_live = |ticket: Ticket| ticket.serial == 0;
-        assert_eq!(half_open.oldest(Group::All, is_live), Some(0));
-        assert_eq!(half_open.oldest(Group::Subscriber(1), is_live), Some(0));
-        assert_eq!(half_open.oldest(Group::Subscriber(2), is_live), None);
+        assert_eq!(half_open.oldest(Group::All, is_live), Some(EntryId::new(0)));
+        let subscriber = |id| Group::Subscriber(SubscriberId::new(id));
+        assert_eq!(half_open.oldest(subscriber(1), is_live), Some(EntryId::new(0)));
+        assert_eq!(half_open.oldest(subscriber(2), is_live), None);
         half_open.leave(groups(1));
         assert!(half_open.queues.is_empty());
     }

@@ -22,7 +22,7 @@ use crate::gateway::Gateway;
 use crate::observe::Observer;
 use crate::passed_syns::PassedSyns;
 use crate::split::Split;
-use crate::split::handover::Order;
+use crate::split::handover::TurnOrder;
 pub use crate::split::handover::{SplitState, SplitTakenOver};
 use crate::table::Table;
 
@@ -32,7 +32,7 @@ pub struct State<'a> {
     table: &'a Table,
     /// Addresses and ports of split flows, for a program that cannot take them over.
     split: Vec<FlowKey>,
-    split_order: Order,
+    split_order: TurnOrder,
     counters: &'a Counters,
     out: &'a VecDeque<(PortId, Packet)>,
     buffered: u64,
@@ -49,7 +49,7 @@ pub struct TakenOver {
     table: Table,
     split: Vec<FlowKey>,
     #[serde(default)]
-    split_order: Order,
+    split_order: TurnOrder,
     counters: Counters,
     out: VecDeque<(PortId, Packet)>,
     #[serde(rename = "promised")]

@@ -29,6 +29,7 @@ mod half_open;
 mod handover;
 mod handshake;
 mod icmp;
+mod ids;
 mod keyed;
 mod late_acks;
 mod link_report;

@@ -1,30 +1,32 @@
 //! Circles of entries that take turns. Each entry holds its own links. So joining, leaving and moving to the back cost
 //! the same for any length, and allocate nothing.
 
-use slab::Slab;
+use crate::ids::{Arena, Id};
 
 /// The links of an entry to its two neighbours in a circle.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Links {
-    before: u32,
-    after: u32,
+pub(crate) struct Links<I> {
+    before: I,
+    after: I,
 }
 
 /// An entry that can stand in a circle.
 pub(crate) trait Linked {
+    type Id: Id;
+
     /// Returns its links.
-    fn links(&mut self) -> &mut Links;
+    fn links(&mut self) -> &mut Links<Self::Id>;
 }
 
 /// One circle. The front has its turn.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Ring {
-    front: Option<u32>,
+pub(crate) struct Ring<I> {
+    front: Option<I>,
     len: u32,
 }
 
-impl Ring {
-    pub(crate) fn front(&self) -> Option<u32> {
+impl<I: Id> Ring<I> {
+    pub(crate) fn front(&self) -> Option<I> {
         self.front
     }
 
@@ -33,7 +35,7 @@ impl Ring {
     }
 
     /// Adds `id`, which is in no circle, at the back.
-    pub(crate) fn push_back<T: Linked>(&mut self, entries: &mut Slab<T>, id: u32) {
+    pub(crate) fn push_back<T: Linked<Id = I>>(&mut self, entries: &mut Arena<I, T>, id: I) {
         self.len += 1;
         let Some(front) = self.front else {
             *links(entries, id) = Links { before: id, after: id };
@@ -47,7 +49,7 @@ impl Ring {
     }
 
     /// Removes `id`, which is in this circle.
-    pub(crate) fn remove<T: Linked>(&mut self, entries: &mut Slab<T>, id: u32) {
+    pub(crate) fn remove<T: Linked<Id = I>>(&mut self, entries: &mut Arena<I, T>, id: I) {
         let Links { before, after } = *links(entries, id);
         self.len -= 1;
         links(entries, before).after = after;
@@ -58,24 +60,24 @@ impl Ring {
     }
 
     /// Returns the entries of the circle, from the front.
-    pub(crate) fn ids(&self, links: impl Fn(u32) -> Links) -> impl Iterator<Item = u32> {
+    pub(crate) fn ids(&self, links: impl Fn(I) -> Links<I>) -> impl Iterator<Item = I> {
         core::iter::successors(self.front, move |&id| Some(links(id).after)).take(self.len as usize)
     }
 
     /// True if the circle holds exactly these entries, and each is linked with both of its neighbours.
     pub(crate) fn is_whole(
         &self,
-        entries: impl Iterator<Item = u32>,
-        links: impl Fn(u32) -> Option<Links>,
+        entries: impl Iterator<Item = I>,
+        links: impl Fn(I) -> Option<Links<I>>,
     ) -> bool {
-        let mut missing: alloc::collections::BTreeSet<u32> = entries.collect();
+        let mut missing: alloc::collections::BTreeSet<I> = entries.collect();
         if missing.len() != self.len as usize || self.front.is_some() != (self.len > 0) {
             return false;
         }
         let mut next = self.front;
         while let Some(id) = next.take_if(|id| missing.remove(id)) {
             let Some(own) = links(id) else { return false };
-            let is_known = |other: u32, back: fn(Links) -> u32| links(other).map(back) == Some(id);
+            let is_known = |other: I, back: fn(Links<I>) -> I| links(other).map(back) == Some(id);
             if !is_known(own.after, |links| links.before) || !is_known(own.before, |links| links.after) {
                 return false;
             }
@@ -85,13 +87,13 @@ impl Ring {
     }
 
     /// Moves the front to the back.
-    pub(crate) fn rotate<T: Linked>(&mut self, entries: &mut Slab<T>) {
+    pub(crate) fn rotate<T: Linked<Id = I>>(&mut self, entries: &mut Arena<I, T>) {
         self.front = self.front.map(|front| links(entries, front).after);
     }
 }
 
-fn links<T: Linked>(entries: &mut Slab<T>, id: u32) -> &mut Links {
-    entries[id as usize].links()
+fn links<T: Linked>(entries: &mut Arena<T::Id, T>, id: T::Id) -> &mut Links<T::Id> {
+    entries[id].links()
 }
 
 #[cfg(test)]
@@ -101,9 +103,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ids::EntryId;
 
-    impl Linked for Links {
-        fn links(&mut self) -> &mut Links {
+    impl Linked for Links<EntryId> {
+        type Id = EntryId;
+
+        fn links(&mut self) -> &mut Links<EntryId> {
             self
         }
     }
@@ -111,10 +116,12 @@ mod tests {
     proptest! {
         /// The model is a queue of the standard library.
         #[test]
-        fn a_ring_is_a_queue(operations in proptest::collection::vec((0u8..3, 0u32..8), 0..200)) {
-            let mut entries: Slab<Links> = (0..8).map(|id| (id, Links::default())).collect();
+        fn a_ring_is_a_queue(operations in proptest::collection::vec((0u8..3, 0usize..8), 0..200)) {
+            let mut entries: Arena<EntryId, Links<EntryId>> =
+                (0..8).map(|id| (EntryId::new(id), Links::default())).collect();
             let (mut ring, mut model) = (Ring::default(), VecDeque::new());
             for (operation, id) in operations {
+                let id = EntryId::new(id);
                 match (operation, model.contains(&id)) {
                     (0, false) => {
                         ring.push_back(&mut entries, id);

@@ -6,10 +6,11 @@ use paceline_wire::Instant;
 
 use crate::config::ScheduleMode;
 use crate::flow::Flow;
+use crate::ids::{SplitFlowId, SubscriberId};
 use crate::path_estimate::PathEstimate;
 use crate::pool::MemoryUse;
 use crate::schedule::Departure;
-use crate::upload::Own;
+use crate::upload::UploadState;
 
 /// An entry that takes turns in the [round robin](crate::priority_round_robin).
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -21,16 +22,16 @@ pub(crate) enum SchedulerEntry {
 /// The entry of a split flow. `crate::split` holds the flow itself and updates `demand` after each event.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SplitEntry {
-    pub(crate) subscriber: u32,
+    pub(crate) subscriber: SubscriberId,
     /// Index of the flow among split flows.
     #[serde(rename = "pair")]
-    pub(crate) flow: u32,
+    pub(crate) flow: SplitFlowId,
     #[serde(rename = "wish")]
     pub(crate) demand: SendDemand,
     pub(crate) path: PathEstimate,
     /// The state of its upload.
     #[serde(default)]
-    pub(crate) upload: Own,
+    pub(crate) upload: UploadState,
 }
 
 /// What a split flow tells the scheduler.
@@ -58,7 +59,7 @@ pub(crate) struct SendDemand {
 }
 
 impl SchedulerEntry {
-    pub(crate) fn subscriber(&self) -> u32 {
+    pub(crate) fn subscriber(&self) -> SubscriberId {
         match self {
             SchedulerEntry::Flow(flow) => flow.subscriber(),
             SchedulerEntry::Split(split) => split.subscriber,
@@ -102,7 +103,7 @@ impl SchedulerEntry {
         }
     }
 
-    pub(crate) fn set_own_upload(&mut self, own: Own) {
+    pub(crate) fn set_own_upload(&mut self, own: UploadState) {
         match self {
             SchedulerEntry::Flow(flow) => flow.set_own_upload(own),
             SchedulerEntry::Split(split) => split.upload = own,

@@ -15,7 +15,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use paceline_wire::{FlowKey, Instant, Packet, PortId};
-use slab::Slab;
 
 pub use config::{SenderConfig, SplitConfig};
 
@@ -23,6 +22,7 @@ use crate::auto::{Reason, Seen};
 use crate::config::{GatewayConfig, ShareConfig};
 use crate::context::SplitContext as Context;
 use crate::icmp::IcmpError;
+use crate::ids::{Arena, SplitFlowId};
 use crate::keyed::{Key, Map, rekeyed};
 use crate::link_report::LinkReport;
 use crate::observe::Event;
@@ -40,13 +40,13 @@ use split_flow::{Sent, SplitFlow, segments};
 /// All split flows, their order of turns, and their timers.
 #[derive(Debug, Default)]
 pub(crate) struct Split {
-    flows: Slab<Box<SplitFlow>>,
-    by_key: Map<FlowKey, u32>,
+    flows: Arena<SplitFlowId, Box<SplitFlow>>,
+    by_key: Map<FlowKey, SplitFlowId>,
     /// Flows that may have unscheduled output (ACKs, retransmissions).
-    ready: Ring,
+    ready: Ring<SplitFlowId>,
     /// The flow whose turn it is at its client's link, and the number of segments that it may still send.
-    turn: Option<(u32, u32)>,
-    timers: Timers,
+    turn: Option<(SplitFlowId, u32)>,
+    timers: Timers<SplitFlowId>,
     /// Flows that are over and whose ends must still be told.
     pub(crate) lapsed: Lapsed,
 }
@@ -57,7 +57,9 @@ const TURN: u64 = 16;
 const LONG_TURN: u64 = 64;
 
 impl Linked for Box<SplitFlow> {
-    fn links(&mut self) -> &mut Links {
+    type Id = SplitFlowId;
+
+    fn links(&mut self) -> &mut Links<SplitFlowId> {
         &mut self.links
     }
 }
@@ -78,7 +80,7 @@ impl Split {
         page(&self.flows, from, places, |flow| Some(flow.status(config)))
     }
 
-    pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
+    pub(crate) fn find(&self, key: &FlowKey) -> Option<SplitFlowId> {
         if self.flows.is_empty() { None } else { self.by_key.get(key).copied() }
     }
 
@@ -95,11 +97,10 @@ impl Split {
         let Some(flow) = SplitFlow::open(key, ctx.config, sender, share.weight, syn, ctx.now) else {
             return false;
         };
-        let entry = self.flows.vacant_entry();
-        let id = entry.key() as u32;
+        let id = self.flows.next_id();
         let place = table.insert_split(ctx.config, &key, Share::new(share), id);
         let Some(place) = place else { return false };
-        entry.insert(Box::new(SplitFlow { place, ..flow }));
+        self.flows.insert(Box::new(SplitFlow { place, ..flow }));
         self.by_key.insert(key, id);
         self.mark_ready(id);
         true
@@ -108,7 +109,7 @@ impl Split {
     /// Notes why `auto` decided to split the flow.
     pub(crate) fn set_reason(&mut self, key: &FlowKey, reason: Option<Reason>) {
         if let Some(id) = self.find(key) {
-            self.flows[id as usize].reason = reason;
+            self.flows[id].reason = reason;
         }
     }
 
@@ -117,7 +118,7 @@ impl Split {
         &mut self,
         ctx: &mut Context<'_>,
         table: &mut Table,
-        id: u32,
+        id: SplitFlowId,
         from: PortId,
         packet: Packet,
     ) -> Option<Packet> {
@@ -125,7 +126,7 @@ impl Split {
             ctx.counters.split_bad_checksums += 1;
             return None;
         }
-        let flow = &mut *self.flows[id as usize];
+        let flow = &mut *self.flows[id];
         let subscriber = table.memory_use_of_subscriber(flow.place);
         if is_over_budget(ctx, subscriber, flow, from, &packet) {
             ctx.counters.split_drops_no_memory += 1;
@@ -152,7 +153,7 @@ impl Split {
         &mut self,
         ctx: &mut Context<'_>,
         table: &mut Table,
-        id: u32,
+        id: SplitFlowId,
         from: PortId,
         packet: Packet,
         opened: Opened,
@@ -161,7 +162,7 @@ impl Split {
             Opened::NotYet => {}
             Opened::Answered => {
                 ctx.counters.flows_split += 1;
-                ctx.observer.on_event(ctx.now, &self.flows[id as usize].key, &Event::SplitOpened);
+                ctx.observer.on_event(ctx.now, &self.flows[id].key, &Event::SplitOpened);
             }
             Opened::Anew => {
                 self.remove(ctx, table, id);
@@ -187,7 +188,7 @@ impl Split {
         // The quoted packet went the other way.
         let key = if from == WAN { error.quoted } else { error.quoted.reversed() };
         let Some(id) = self.find(&key) else { return false };
-        let flow = &mut *self.flows[id as usize];
+        let flow = &mut *self.flows[id];
         let leg = if from == WAN { Some(&mut flow.server) } else { flow.client.as_mut() };
         match (error.mtu, leg) {
             (Some(mtu), Some(leg)) if leg.connection.is_in_flight(error.seq) => {
@@ -210,14 +211,14 @@ impl Split {
     /// Handles timers that are due.
     pub(crate) fn on_timeout(&mut self, ctx: &mut Context<'_>, table: &mut Table) {
         let flows = &mut self.flows;
-        self.timers.tidy(flows.len(), |id| flows.get(id as usize)?.armed);
-        let is_due = |flows: &mut Slab<Box<SplitFlow>>, id: u32, at| {
-            flows.get_mut(id as usize).is_some_and(|flow| disarm(&mut flow.armed, at))
+        self.timers.tidy(flows.len(), |id| flows.get(id)?.armed);
+        let is_due = |flows: &mut Arena<SplitFlowId, Box<SplitFlow>>, id, at| {
+            flows.get_mut(id).is_some_and(|flow| disarm(&mut flow.armed, at))
         };
         for _ in 0..TIMEOUTS_A_TURN {
             let due = self.timers.pop_due(ctx.now, |id, at| is_due(&mut self.flows, id, at));
             let Some(id) = due else { break };
-            let flow = &mut *self.flows[id as usize];
+            let flow = &mut *self.flows[id];
             flow.on_timeout(ctx.now);
             if flow.expires_at(ctx.config.limits.idle_timeout_s) <= ctx.now {
                 ctx.counters.flows_expired += 1;
@@ -231,14 +232,14 @@ impl Split {
     /// Returns the next packet of the flow whose turn it is, or one that needs no turn.
     pub(crate) fn transmit(&mut self, ctx: &mut Context<'_>, table: &mut Table) -> Option<(PortId, Packet)> {
         if let Some((id, left)) = self.turn {
-            let flow = &self.flows[id as usize];
+            let flow = &self.flows[id];
             let left = if flow.would_be_cut(table.quantum(flow.place)) { 0 } else { left };
             if let Some(packet) = self.transmit_in_turn(ctx, table, id, left, false) {
                 return Some((RADIO, packet));
             }
         }
         while let Some(id) = self.ready.front() {
-            let flow = &mut *self.flows[id as usize];
+            let flow = &mut *self.flows[id];
             if let Some((to, packet, sent)) = flow.transmit(ctx.now) {
                 match sent {
                     Some(sent) => note_sent(ctx, table, flow, &packet, sent, false),
@@ -267,10 +268,10 @@ impl Split {
         &mut self,
         ctx: &mut Context<'_>,
         table: &mut Table,
-        id: u32,
+        id: SplitFlowId,
         limit: u64,
     ) -> Option<Packet> {
-        let flow = &mut *self.flows[id as usize];
+        let flow = &mut *self.flows[id];
         flow.allow(limit.max(1));
         let turn = (table.turn_bytes(flow.place) / flow.segment()).clamp(TURN, LONG_TURN) as u32;
         self.transmit_in_turn(ctx, table, id, turn, true)
@@ -280,11 +281,11 @@ impl Split {
         &mut self,
         ctx: &mut Context<'_>,
         table: &mut Table,
-        id: u32,
+        id: SplitFlowId,
         left: u32,
         begins: bool,
     ) -> Option<Packet> {
-        let flow = &mut *self.flows[id as usize];
+        let flow = &mut *self.flows[id];
         let next = if left > 0 { flow.transmit_to_client(ctx.now, left) } else { None };
         let Some((packet, sent)) = next else {
             self.turn = None;
@@ -313,8 +314,8 @@ impl Split {
     }
 
     /// Runs after every event of a flow: counts what it keeps, informs its subscriber, and lets it send.
-    fn after(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
-        let flow = &mut *self.flows[id as usize];
+    fn after(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: SplitFlowId) {
+        let flow = &mut *self.flows[id];
         let (report, timeouts) = flow.report(ctx.now);
         flow.settle(ctx);
         // Its existing window commitment is not charged again.
@@ -334,8 +335,8 @@ impl Split {
         self.mark_ready(id);
     }
 
-    fn mark_ready(&mut self, id: u32) {
-        let flow = &mut *self.flows[id as usize];
+    fn mark_ready(&mut self, id: SplitFlowId) {
+        let flow = &mut *self.flows[id];
         if !core::mem::replace(&mut flow.ready, true) {
             self.ready.push_back(&mut self.flows, id);
         }
@@ -344,7 +345,7 @@ impl Split {
     /// Ends all flows, because packets have passed without this gateway. Some ends may have been told that their flow
     /// is over. So each end is told with its next packet.
     pub(crate) fn let_go(&mut self, ctx: &mut Context<'_>, table: &mut Table) {
-        let ids: Vec<u32> = self.flows.iter().map(|(id, _)| id as u32).collect();
+        let ids: Vec<SplitFlowId> = self.flows.iter().map(|(id, _)| id).collect();
         for id in ids {
             let flow = self.forget(ctx, table, id);
             if flow.client.is_some() {
@@ -355,19 +356,19 @@ impl Split {
     }
 
     /// Forgets flow `id`. Neither end has to be told.
-    pub(crate) fn remove(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) {
+    pub(crate) fn remove(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: SplitFlowId) {
         let flow = self.forget(ctx, table, id);
         if flow.client.is_some() {
             ctx.observer.on_event(ctx.now, &flow.key, &Event::SplitClosed);
         }
     }
 
-    fn forget(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: u32) -> Box<SplitFlow> {
+    fn forget(&mut self, ctx: &mut Context<'_>, table: &mut Table, id: SplitFlowId) -> Box<SplitFlow> {
         self.turn.take_if(|(turn, _)| *turn == id);
-        if self.flows[id as usize].ready {
+        if self.flows[id].ready {
             self.ready.remove(&mut self.flows, id);
         }
-        let flow = self.flows.remove(id as usize);
+        let flow = self.flows.remove(id);
         self.by_key.remove(&flow.key);
         *ctx.buffered = ctx.buffered.saturating_sub(flow.counted);
         *ctx.advertised = ctx.advertised.saturating_sub(flow.advertised);

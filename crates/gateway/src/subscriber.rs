@@ -11,6 +11,7 @@ use paceline_wire::{Duration, Instant};
 
 use crate::bound::QueueBoundConfig;
 use crate::config::{self, GatewayConfig, Prefer, ShareConfig, SubscriberRule};
+use crate::ids::{EntryId, SubscriberId};
 use crate::link_report::LinkReport;
 use crate::non_tcp::{NonTcp, WAIT_MAX};
 use crate::path_estimate::PathEstimate;
@@ -19,7 +20,7 @@ use crate::priority_round_robin::PriorityRoundRobin;
 use crate::ring::{Linked, Links};
 use crate::share::Share;
 use crate::status::SubscriberStatus;
-use downlink::{Around, Downlink, RTT_UNKNOWN};
+use downlink::{Downlink, RTT_UNKNOWN, ReportContext};
 use uplink::Uplink;
 
 /// State of one subscriber. Its two links own their fields. They are serialised flat, so that programs without these
@@ -36,10 +37,10 @@ pub(crate) struct Subscriber {
     pub(crate) share: Share,
     /// Flows that may have data to send and need room for it.
     #[serde(rename = "rings")]
-    round_robin: PriorityRoundRobin,
+    round_robin: PriorityRoundRobin<EntryId>,
     /// Flows that need no room.
     #[serde(default)]
-    free: PriorityRoundRobin,
+    free: PriorityRoundRobin<EntryId>,
     /// A flow that needs no room had the last turn.
     #[serde(default)]
     pub(crate) free_had_turn: bool,
@@ -47,7 +48,7 @@ pub(crate) struct Subscriber {
     pub(crate) repairing: u32,
     /// The gateway's circle in which it stands, and its place there.
     pub(crate) class: Option<usize>,
-    pub(crate) links: Links,
+    pub(crate) links: Links<SubscriberId>,
     /// Its flows' part of the memory that all share.
     #[serde(rename = "holdings")]
     pub(crate) memory_use: MemoryUse,
@@ -103,7 +104,7 @@ impl Subscriber {
     }
 
     /// Returns the circles of flows that need no room (`free`), or of those that need room.
-    pub(crate) fn circles(&mut self, free: bool) -> &mut PriorityRoundRobin {
+    pub(crate) fn circles(&mut self, free: bool) -> &mut PriorityRoundRobin<EntryId> {
         if free { &mut self.free } else { &mut self.round_robin }
     }
 
@@ -114,7 +115,7 @@ impl Subscriber {
 
     /// Returns the class and the flow whose turn it is. Flows that need room, if there is any, and flows that need none
     /// take turns.
-    pub(crate) fn front(&self, has_room: bool) -> Option<(usize, u32)> {
+    pub(crate) fn front(&self, has_room: bool) -> Option<(usize, EntryId)> {
         let (bound, free) = (self.round_robin.front().filter(|_| has_room), self.free.front());
         let (first, second) = if self.free_had_turn { (bound, free) } else { (free, bound) };
         // Of equal classes the first wins.
@@ -124,10 +125,10 @@ impl Subscriber {
     /// True if the circles hold exactly these flows, each with its class and whether it needs no room.
     pub(crate) fn circles_are_whole(
         &self,
-        flows: &[(u32, usize, bool)],
-        links: impl Fn(u32) -> Option<Links>,
+        flows: &[(EntryId, usize, bool)],
+        links: impl Fn(EntryId) -> Option<Links<EntryId>>,
     ) -> bool {
-        let of = |free: bool| -> Vec<(u32, usize)> {
+        let of = |free: bool| -> Vec<(EntryId, usize)> {
             flows.iter().filter(|flow| flow.2 == free).map(|(id, class, _)| (*id, *class)).collect()
         };
         self.round_robin.are_whole(&of(false), &links) && self.free.are_whole(&of(true), &links)
@@ -268,15 +269,18 @@ impl Subscriber {
         let arrived = self.non_tcp_arrived(report.age.map(|age| now - age));
         self.forget_non_tcp();
         let flows = self.flows - self.ended;
-        let around = Around { arrived, flows, crowded, uploads_are_bounded: self.uplink.is_bounded() };
-        if self.downlink.on_report(now, report, &around) {
+        let context =
+            ReportContext { arrived, flows, crowded, uploads_are_bounded: self.uplink.is_bounded() };
+        if self.downlink.on_report(now, report, &context) {
             self.share.set_pace(self.downlink.pace(now, report));
         }
     }
 }
 
 impl Linked for Subscriber {
-    fn links(&mut self) -> &mut Links {
+    type Id = SubscriberId;
+
+    fn links(&mut self) -> &mut Links<SubscriberId> {
         &mut self.links
     }
 }
@@ -295,6 +299,7 @@ mod tests {
     use paceline_wire::Rate;
 
     use super::*;
+    use crate::ids::{Arena, Id};
 
     /// A subscriber that got `delivered` bytes each 10 ms over a path of `rtt`, with a queue.
     fn busy(delivered: u64, rtt: Duration) -> Subscriber {
@@ -322,20 +327,21 @@ mod tests {
 
     #[test]
     fn who_needs_no_room_does_not_wait_behind_those_that_do() {
-        let mut entries: slab::Slab<Links> = (0..3).map(|id| (id, Links::default())).collect();
+        let id = EntryId::new;
+        let mut entries: Arena<EntryId, Links<EntryId>> = (0..3).map(|n| (id(n), Links::default())).collect();
         let mut subscriber = busy(12_500, Duration::from_millis(50));
-        subscriber.circles(false).push_back(1, &mut entries, 0);
-        subscriber.circles(true).push_back(1, &mut entries, 1);
-        assert_eq!((subscriber.senders(), subscriber.front(false)), (2, Some((1, 1))));
+        subscriber.circles(false).push_back(1, &mut entries, id(0));
+        subscriber.circles(true).push_back(1, &mut entries, id(1));
+        assert_eq!((subscriber.senders(), subscriber.front(false)), (2, Some((1, id(1)))));
         // Where there is room they take turns.
         let turns = [true, false].map(|free| {
             subscriber.free_had_turn = free;
             subscriber.front(true)
         });
-        assert_eq!(turns, [Some((1, 0)), Some((1, 1))]);
+        assert_eq!(turns, [Some((1, id(0))), Some((1, id(1)))]);
         // A higher class has its turn first.
-        subscriber.circles(false).push_back(0, &mut entries, 2);
-        assert_eq!((subscriber.front(true), subscriber.front(false)), (Some((0, 2)), Some((1, 1))));
+        subscriber.circles(false).push_back(0, &mut entries, id(2));
+        assert_eq!((subscriber.front(true), subscriber.front(false)), (Some((0, id(2))), Some((1, id(1)))));
     }
 
     #[test]

@@ -6,12 +6,12 @@ use core::net::IpAddr;
 use alloc::vec::Vec;
 
 use paceline_wire::{Duration, FlowKey, Instant};
-use slab::Slab;
 
 use crate::auto::server_prefix;
 use crate::config::{GatewayConfig, ShareConfig};
 use crate::flow::Flow;
 use crate::half_open::{Group, HalfOpen, Ticket};
+use crate::ids::{Arena, EntryId, Id, SplitFlowId, SubscriberId};
 use crate::keyed::{Key, Map, rekeyed};
 use crate::link_report::LinkReport;
 use crate::pool::MemoryUse;
@@ -40,7 +40,7 @@ struct Entry {
     /// True if that circle is one of those that need no room.
     #[serde(default)]
     free: bool,
-    links: Links,
+    links: Links<EntryId>,
     /// True if it stands there with a lost segment to retransmit.
     repairing: bool,
     /// True if it has ended and is counted so by its subscriber.
@@ -59,7 +59,9 @@ struct Entry {
 }
 
 impl Linked for Entry {
-    fn links(&mut self) -> &mut Links {
+    type Id = EntryId;
+
+    fn links(&mut self) -> &mut Links<EntryId> {
         &mut self.links
     }
 }
@@ -67,22 +69,22 @@ impl Linked for Entry {
 /// All flows.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) struct Table {
-    entries: Slab<Entry>,
+    entries: Arena<EntryId, Entry>,
     #[serde(skip)]
-    by_key: Map<FlowKey, u32>,
-    subscribers: Slab<Subscriber>,
+    by_key: Map<FlowKey, EntryId>,
+    subscribers: Arena<SubscriberId, Subscriber>,
     #[serde(skip)]
-    by_prefix: Map<IpAddr, u32>,
+    by_prefix: Map<IpAddr, SubscriberId>,
     /// Subscribers with something to send.
-    active: PriorityRoundRobin,
+    active: PriorityRoundRobin<SubscriberId>,
     /// The rate that all subscribers share.
     capacity: Share,
-    timers: Timers,
+    timers: Timers<EntryId>,
     /// Timers of subscribers that have, or had, packets other than TCP.
     #[serde(rename = "other_timers")]
-    non_tcp_timers: Timers,
+    non_tcp_timers: Timers<SubscriberId>,
     /// Subscribers whose waiting packets other than TCP may be able to leave.
-    stirred: Vec<u32>,
+    stirred: Vec<SubscriberId>,
     max_flows: usize,
     idle_timeout_s: u64,
     #[serde(skip)]
@@ -98,9 +100,9 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(config: &GatewayConfig) -> Self {
         Table {
-            entries: Slab::new(),
+            entries: Arena::new(),
             by_key: Map::default(),
-            subscribers: Slab::new(),
+            subscribers: Arena::new(),
             by_prefix: Map::default(),
             active: PriorityRoundRobin::default(),
             capacity: Share::new(&ShareConfig {
@@ -120,29 +122,33 @@ impl Table {
 
     /// Continues a table of another process. Only what belongs to flows and subscribers is kept; the rest follows
     /// `config`. `goes_on` says whether the split flow with this place and number could be read.
-    pub(crate) fn continued(mut self, config: &GatewayConfig, goes_on: impl Fn(u32, u32) -> bool) -> Table {
+    pub(crate) fn continued(
+        mut self,
+        config: &GatewayConfig,
+        goes_on: impl Fn(EntryId, SplitFlowId) -> bool,
+    ) -> Table {
         let new = Table::new(config);
         (self.max_flows, self.idle_timeout_s) = (new.max_flows, new.idle_timeout_s);
         self.capacity = new.capacity.continued(&self.capacity);
-        let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id as u32));
+        let prefixes = self.subscribers.iter().map(|(id, subscriber)| (subscriber.prefix, id));
         self.by_prefix = prefixes.collect();
-        let has_ended = |(place, entry): (usize, &Entry)| match &entry.scheduled {
-            SchedulerEntry::Split(own) if !goes_on(place as u32, own.flow) => Some(place as u32),
+        let has_ended = |(place, entry): (EntryId, &Entry)| match &entry.scheduled {
+            SchedulerEntry::Split(own) if !goes_on(place, own.flow) => Some(place),
             _ => None,
         };
-        let ended: Vec<u32> = self.entries.iter().filter_map(has_ended).collect();
+        let ended: Vec<EntryId> = self.entries.iter().filter_map(has_ended).collect();
         for id in ended {
             // The other flows find their circles with their next events.
             self.remove(Instant::ZERO, id);
         }
         let flows = self.entries.iter().filter_map(|(id, entry)| match &entry.scheduled {
-            SchedulerEntry::Flow(flow) => Some((flow.key, id as u32)),
+            SchedulerEntry::Flow(flow) => Some((flow.key, id)),
             SchedulerEntry::Split(_) => None,
         });
         self.by_key = flows.collect();
         // Half-open transparent flows are counted again by their addresses. Nobody asks for half-open split flows.
         let half_open = self.entries.iter().filter_map(|(id, entry)| match &entry.scheduled {
-            SchedulerEntry::Flow(flow) if flow.is_half_open() => Some((id as u32, flow.key.dst.ip())),
+            SchedulerEntry::Flow(flow) if flow.is_half_open() => Some((id, flow.key.dst.ip())),
             _ => None,
         });
         for (id, server) in half_open.collect::<Vec<_>>() {
@@ -161,14 +167,14 @@ impl Table {
     /// Counts the memory of transparent flows and packets other than TCP. Another program may have counted differently.
     pub(crate) fn recount(&mut self) -> u64 {
         let mut kept = 0;
-        for (_, subscriber) in &mut self.subscribers {
+        for subscriber in self.subscribers.values_mut() {
             let Some((before, now)) = subscriber.non_tcp.as_mut().map(|non_tcp| non_tcp.recount()) else {
                 continue;
             };
             subscriber.memory_use.replace(before, now);
             kept += now.kept;
         }
-        for (_, entry) in &mut self.entries {
+        for entry in self.entries.values_mut() {
             if let SchedulerEntry::Flow(flow) = &mut entry.scheduled {
                 flow.recount(&mut kept);
             }
@@ -203,23 +209,23 @@ impl Table {
         page(&self.subscribers, from, places, |subscriber| Some(subscriber.status()))
     }
 
-    pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
+    pub(crate) fn find(&self, key: &FlowKey) -> Option<EntryId> {
         self.by_key.get(key).copied()
     }
 
     /// Returns the transparent flow in this place, if there is one. Every place found by key has one.
-    pub(crate) fn flow(&self, id: u32) -> Option<&Flow> {
-        match &self.entries.get(id as usize)?.scheduled {
+    pub(crate) fn flow(&self, id: EntryId) -> Option<&Flow> {
+        match &self.entries.get(id)?.scheduled {
             SchedulerEntry::Flow(flow) => Some(flow),
             SchedulerEntry::Split(_) => None,
         }
     }
 
     /// As [`flow`](Self::flow), with the memory that its subscriber holds.
-    pub(crate) fn flow_mut(&mut self, id: u32) -> Option<(&mut Flow, MemoryUse)> {
-        match &mut self.entries.get_mut(id as usize)?.scheduled {
+    pub(crate) fn flow_mut(&mut self, id: EntryId) -> Option<(&mut Flow, MemoryUse)> {
+        match &mut self.entries.get_mut(id)?.scheduled {
             SchedulerEntry::Flow(flow) => {
-                let subscriber = self.subscribers.get(flow.subscriber() as usize)?;
+                let subscriber = self.subscribers.get(flow.subscriber())?;
                 Some((flow, subscriber.memory_use))
             }
             SchedulerEntry::Split(_) => None,
@@ -228,26 +234,26 @@ impl Table {
 
     /// Returns what an entry with `own` bytes in flight may have outstanding. `u64::MAX` if nothing bounds its
     /// subscriber.
-    pub(crate) fn share_of_limit(&self, id: u32, own: u64, srtt: Duration) -> LimitShare {
-        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].share_of_limit(own, srtt)
+    pub(crate) fn share_of_limit(&self, id: EntryId, own: u64, srtt: Duration) -> LimitShare {
+        self.subscribers[self.entries[id].scheduled.subscriber()].share_of_limit(own, srtt)
     }
 
     /// Returns the bytes that an entry may send in one turn. No limit if no other flow of its subscriber wants to send.
-    pub(crate) fn turn_bytes(&self, id: u32) -> u64 {
-        let entry = &self.entries[id as usize];
-        let subscriber = &self.subscribers[entry.scheduled.subscriber() as usize];
+    pub(crate) fn turn_bytes(&self, id: EntryId) -> u64 {
+        let entry = &self.entries[id];
+        let subscriber = &self.subscribers[entry.scheduled.subscriber()];
         let others = subscriber.senders() - u32::from(entry.class.is_some());
         if others == 0 { u64::MAX } else { subscriber.downlink.quantum() }
     }
 
     /// Returns the size below which a super-packet to the entry's subscriber is not cut.
-    pub(crate) fn quantum(&self, id: u32) -> u64 {
-        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].downlink.quantum()
+    pub(crate) fn quantum(&self, id: EntryId) -> u64 {
+        self.subscribers[self.entries[id].scheduled.subscriber()].downlink.quantum()
     }
 
     /// Returns the memory that all flows of a flow's subscriber hold, as of their last packets and timeouts.
-    pub(crate) fn memory_use_of_subscriber(&self, id: u32) -> MemoryUse {
-        self.subscribers[self.entries[id as usize].scheduled.subscriber() as usize].memory_use
+    pub(crate) fn memory_use_of_subscriber(&self, id: EntryId) -> MemoryUse {
+        self.subscribers[self.entries[id].scheduled.subscriber()].memory_use
     }
 
     /// Adds the flow that `make` returns for its subscriber, with its share. None if the table is full.
@@ -256,22 +262,22 @@ impl Table {
         config: &GatewayConfig,
         key: FlowKey,
         share: Share,
-        make: impl FnOnce(u32) -> Flow,
-    ) -> Option<u32> {
+        make: impl FnOnce(SubscriberId) -> Flow,
+    ) -> Option<EntryId> {
         if self.entries.len() >= self.max_flows || self.by_key.contains_key(&key) {
             return None;
         }
         let subscriber = self.subscriber_of(config, key.src.ip());
         let id = self.enter(subscriber, share, SchedulerEntry::Flow(Box::new(make(subscriber))));
         self.by_key.insert(key, id);
-        if self.entries[id as usize].scheduled.is_half_open() {
+        if self.entries[id].scheduled.is_half_open() {
             self.begin_half_open(id, key.dst.ip());
         }
         Some(id)
     }
 
-    fn enter(&mut self, subscriber: u32, share: Share, scheduled: SchedulerEntry) -> u32 {
-        self.subscribers[subscriber as usize].flows += 1;
+    fn enter(&mut self, subscriber: SubscriberId, share: Share, scheduled: SchedulerEntry) -> EntryId {
+        self.subscribers[subscriber].flows += 1;
         let entry = Entry {
             scheduled,
             share,
@@ -285,28 +291,33 @@ impl Table {
             armed: None,
             half_open: None,
         };
-        self.entries.insert(entry) as u32
+        self.entries.insert(entry)
     }
 
-    fn begin_half_open(&mut self, id: u32, server: IpAddr) {
+    fn begin_half_open(&mut self, id: EntryId, server: IpAddr) {
         self.serial = self.serial.wrapping_add(1);
         let (serial, entries) = (self.serial, &mut self.entries);
-        let entry = &mut entries[id as usize];
+        let entry = &mut entries[id];
         let subscriber = Group::Subscriber(entry.scheduled.subscriber());
         let groups = [Group::All, subscriber, Group::Network(server_prefix(server))];
         entry.half_open = Some((serial, groups));
         self.half_open.add(groups, Ticket { place: id, serial }, |ticket| has_ticket(entries, ticket));
     }
 
-    fn end_half_open(&mut self, id: u32) {
-        if let Some((_, groups)) = self.entries[id as usize].half_open.take() {
+    fn end_half_open(&mut self, id: EntryId) {
+        if let Some((_, groups)) = self.entries[id].half_open.take() {
             self.half_open.leave(groups);
         }
     }
 
     /// Returns the half-open flow that must go before another one of this subscriber and server. If the subscriber or
     /// the server's network has too many, it is their oldest. Otherwise, with `needs_room`, it is the oldest of all.
-    pub(crate) fn next_to_go(&mut self, subscriber: IpAddr, server: IpAddr, needs_room: bool) -> Option<u32> {
+    pub(crate) fn next_to_go(
+        &mut self,
+        subscriber: IpAddr,
+        server: IpAddr,
+        needs_room: bool,
+    ) -> Option<EntryId> {
         let own = self.by_prefix.get(&subscriber).map(|&index| Group::Subscriber(index));
         let network = Group::Network(server_prefix(server));
         let (half_open, places) = (&self.half_open, self.max_flows);
@@ -316,7 +327,7 @@ impl Table {
     }
 
     /// Returns the oldest half-open flow if there are more than `most`.
-    pub(crate) fn oldest_beyond(&mut self, most: usize) -> Option<u32> {
+    pub(crate) fn oldest_beyond(&mut self, most: usize) -> Option<EntryId> {
         if self.half_open.len() <= most {
             return None;
         }
@@ -324,38 +335,35 @@ impl Table {
     }
 
     /// Returns the oldest half-open flow of a subscriber.
-    pub(crate) fn oldest_of(&mut self, subscriber: IpAddr) -> Option<u32> {
+    pub(crate) fn oldest_of(&mut self, subscriber: IpAddr) -> Option<EntryId> {
         let group = Group::Subscriber(*self.by_prefix.get(&subscriber)?);
         self.half_open.oldest(group, |ticket| has_ticket(&self.entries, ticket))
     }
 
     /// Returns the subscriber of a client. Adds it if it is new.
-    fn subscriber_of(&mut self, config: &GatewayConfig, client: IpAddr) -> u32 {
+    fn subscriber_of(&mut self, config: &GatewayConfig, client: IpAddr) -> SubscriberId {
         let prefix = config.sharing.subscriber(client);
         let subscribers = &mut self.subscribers;
-        *self
-            .by_prefix
-            .entry(prefix)
-            .or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config)) as u32)
+        *self.by_prefix.entry(prefix).or_insert_with(|| subscribers.insert(Subscriber::new(prefix, config)))
     }
 
     /// Removes a subscriber.
-    fn forget(&mut self, index: u32) {
+    fn forget(&mut self, index: SubscriberId) {
         self.deactivate(index);
-        let subscriber = self.subscribers.remove(index as usize);
+        let subscriber = self.subscribers.remove(index);
         self.by_prefix.remove(&subscriber.prefix);
     }
 
     /// Removes a flow, and its subscriber if nothing else needs that.
-    pub(crate) fn remove(&mut self, now: Instant, id: u32) -> SchedulerEntry {
+    pub(crate) fn remove(&mut self, now: Instant, id: EntryId) -> SchedulerEntry {
         self.leave(id);
         self.end_half_open(id);
-        let entry = self.entries.remove(id as usize);
+        let entry = self.entries.remove(id);
         if let SchedulerEntry::Flow(flow) = &entry.scheduled {
             self.by_key.remove(&flow.key);
         }
         let index = entry.scheduled.subscriber();
-        let subscriber = &mut self.subscribers[index as usize];
+        let subscriber = &mut self.subscribers[index];
         subscriber.memory_use.replace(entry.memory_use, MemoryUse::default());
         subscriber.downlink.on_gone(entry.scheduled.in_flight());
         subscriber.forget_non_tcp();
@@ -375,15 +383,15 @@ impl Table {
     /// Runs after every packet or timeout of a flow: informs its subscriber, lets it join the turns, sets its timer.
     pub(crate) fn after_event(
         &mut self,
-        id: u32,
+        id: EntryId,
         now: Instant,
         in_flight_before: u64,
         report: &LinkReport,
         repairs: bool,
     ) {
-        let entry = &mut self.entries[id as usize];
+        let entry = &mut self.entries[id];
         let index = entry.scheduled.subscriber();
-        let subscriber = &mut self.subscribers[index as usize];
+        let subscriber = &mut self.subscribers[index];
         let in_flight = entry.scheduled.in_flight();
         subscriber.on_report(now, in_flight_before, in_flight, report, self.crowded);
         if let Some(upload) = &report.upload {
@@ -410,30 +418,30 @@ impl Table {
 
     /// Number of flows of a subscriber.
     pub(crate) fn flows_of(&self, prefix: IpAddr) -> usize {
-        self.by_prefix.get(&prefix).map_or(0, |&index| self.subscribers[index as usize].flows as usize)
+        self.by_prefix.get(&prefix).map_or(0, |&index| self.subscribers[index].flows as usize)
     }
 
     /// Notes `bytes` of TCP payload that a client sent, in any flow.
     pub(crate) fn note_uploaded(&mut self, config: &GatewayConfig, client: IpAddr, bytes: u64) {
         if let Some(&index) = self.by_prefix.get(&config.sharing.subscriber(client)) {
-            self.subscribers[index as usize].uplink.note(bytes);
+            self.subscribers[index].uplink.note(bytes);
         }
     }
 
     /// Runs after a packet of `bytes` left.
     pub(crate) fn after_sent(
         &mut self,
-        id: u32,
+        id: EntryId,
         now: Instant,
         in_flight_before: u64,
         bytes: u64,
         repairs: bool,
     ) {
-        let entry = &mut self.entries[id as usize];
+        let entry = &mut self.entries[id];
         let index = entry.scheduled.subscriber();
         let more_in_flight = entry.scheduled.in_flight().saturating_sub(in_flight_before);
         entry.share.on_sent(now, bytes);
-        let subscriber = &mut self.subscribers[index as usize];
+        let subscriber = &mut self.subscribers[index];
         subscriber.downlink.on_sent(more_in_flight);
         subscriber.on_tcp_sent(now, bytes);
         subscriber.share.on_sent(now, bytes);
@@ -441,7 +449,7 @@ impl Table {
         if entry.class.is_some() {
             self.join(id, now);
         }
-        if self.subscribers[index as usize].class.is_some() {
+        if self.subscribers[index].class.is_some() {
             self.activate(index, now);
         }
         self.stir(index);
@@ -449,12 +457,11 @@ impl Table {
     }
 
     /// Returns a flow whose timer is due.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<EntryId> {
         let entries = &mut self.entries;
-        self.timers.tidy(entries.len(), |id| entries.get(id as usize)?.armed);
-        self.timers.pop_due(now, |id, at| {
-            entries.get_mut(id as usize).is_some_and(|entry| disarm(&mut entry.armed, at))
-        })
+        self.timers.tidy(entries.len(), |id| entries.get(id)?.armed);
+        self.timers
+            .pop_due(now, |id, at| entries.get_mut(id).is_some_and(|entry| disarm(&mut entry.armed, at)))
     }
 
     /// Returns the time of the next timer.
@@ -463,8 +470,8 @@ impl Table {
     }
 
     /// Sets the timer of an entry.
-    pub(crate) fn arm(&mut self, id: u32, repairs: bool) {
-        let entry = &mut self.entries[id as usize];
+    pub(crate) fn arm(&mut self, id: EntryId, repairs: bool) {
+        let entry = &mut self.entries[id];
         let deadline = entry.scheduled.deadline(repairs, self.idle_timeout_s);
         if let Some(next) = [deadline, entry.departs_at].into_iter().flatten().min() {
             self.timers.set(&mut entry.armed, id, next);
@@ -473,19 +480,19 @@ impl Table {
 }
 
 /// True if the flow with this ticket is still half open.
-fn has_ticket(entries: &Slab<Entry>, ticket: Ticket) -> bool {
-    let entry = entries.get(ticket.place as usize);
+fn has_ticket(entries: &Arena<EntryId, Entry>, ticket: Ticket) -> bool {
+    let entry = entries.get(ticket.place);
     entry.is_some_and(|entry| entry.half_open.is_some_and(|(serial, _)| serial == ticket.serial))
 }
 
-pub(crate) fn page<T, U>(
-    slab: &Slab<T>,
+pub(crate) fn page<I: Id, T, U>(
+    values: &Arena<I, T>,
     from: usize,
     places: usize,
     copy: impl Fn(&T) -> Option<U>,
 ) -> Page<U> {
     // A slab has no more places than its capacity.
-    let end = from.saturating_add(places).min(slab.capacity());
-    let items = (from..end).filter_map(|place| copy(slab.get(place)?)).collect();
-    Page { items, next: (end < slab.capacity()).then_some(end) }
+    let end = from.saturating_add(places).min(values.capacity());
+    let items = (from..end).filter_map(|place| copy(values.get(I::new(place))?)).collect();
+    Page { items, next: (end < values.capacity()).then_some(end) }
 }

@@ -4,7 +4,7 @@ use paceline_wire::{Duration, Instant};
 
 /// An acknowledgement sent to the server.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Told {
+struct SentAck {
     at: Instant,
     ack: u64,
 }
@@ -14,10 +14,10 @@ struct Told {
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Unanswered {
     /// The newest acknowledgement sent.
-    last: Told,
+    last: SentAck,
     /// Start of the present span, and the position acknowledged before it. This position is the next to count as
     /// answered.
-    span: Told,
+    span: SentAck,
     /// The position up to which the server is taken to have answered.
     answered: u64,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Unanswered {
 impl Unanswered {
     /// For a stream that starts at `position`.
     pub(crate) fn new(position: u64) -> Self {
-        let told = Told { at: Instant::ZERO, ack: position };
+        let told = SentAck { at: Instant::ZERO, ack: position };
         Unanswered { last: told, span: told, answered: position }
     }
 
@@ -34,12 +34,12 @@ impl Unanswered {
     pub(crate) fn on_ack(&mut self, now: Instant, ack: u64, server_rtt: Duration) -> u64 {
         if now.saturating_since(self.last.at) >= server_rtt {
             self.answered = self.last.ack;
-            self.span = Told { at: now, ack: self.last.ack };
+            self.span = SentAck { at: now, ack: self.last.ack };
         } else if now.saturating_since(self.span.at) >= server_rtt {
             self.answered = self.span.ack;
-            self.span = Told { at: now, ack: self.last.ack };
+            self.span = SentAck { at: now, ack: self.last.ack };
         }
-        self.last = Told { at: now, ack: self.last.ack.max(ack) };
+        self.last = SentAck { at: now, ack: self.last.ack.max(ack) };
         self.last.ack - self.answered
     }
 }

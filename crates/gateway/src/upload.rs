@@ -58,7 +58,7 @@ pub(crate) struct UploadReport {
     /// The window shown by the gateway was the limit.
     pub(crate) limited: bool,
     /// State of the flow.
-    pub(crate) own: Own,
+    pub(crate) own: UploadState,
     /// Shortest round trip that the flow knows from other packets, in its first report only.
     pub(crate) handshake: Option<Duration>,
 }
@@ -102,7 +102,7 @@ impl Slots {
 
 /// State of one upload beside others.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Own {
+pub(crate) struct UploadState {
     /// Bytes that have arrived.
     bytes: Slots,
     /// It has met a queue. Before that a bound gains nothing, and would cut slow start's bursts to the path's average
@@ -130,7 +130,7 @@ impl UploadPath {
     /// Returns the bytes that a flow with the state `own` may have in flight. Its part of the limit is its part of the
     /// arrivals. A flow with less than an even part may double until it has that, as in slow start (RFC 5681,
     /// Section 3.1).
-    pub(crate) fn share(&self, own: Own, segment: u64) -> Option<u64> {
+    pub(crate) fn share(&self, own: UploadState, segment: u64) -> Option<u64> {
         let limit = self.limit.filter(|_| own.loaded)?;
         let (own, all) = (own.bytes.both(self.slot), self.bytes.both(self.slot));
         let flows = self.flows.most(self.slot).max(1) + u64::from(own == 0 && all > 0);
@@ -147,7 +147,7 @@ impl UploadPath {
     }
 
     /// Returns what the uplink carries in `time` for a flow with the state `own`.
-    pub(crate) fn carries(&self, own: Own, time: Duration) -> u64 {
+    pub(crate) fn carries(&self, own: UploadState, time: Duration) -> u64 {
         let (own, all) = (own.bytes.both(self.slot), self.bytes.both(self.slot));
         self.rate.mul_ratio(own.min(all), all.max(1)).bytes_in(time)
     }
@@ -198,7 +198,7 @@ impl UploadBound {
     }
 
     /// Handles arrived data of an upload. Returns the new state of its flow.
-    pub(crate) fn on_report(&mut self, now: Instant, report: &UploadReport) -> Own {
+    pub(crate) fn on_report(&mut self, now: Instant, report: &UploadReport) -> UploadState {
         if self.path.arrived == 0 || now.saturating_since(self.last) > IDLE {
             *self = UploadBound {
                 path: UploadPath { limit: None, ..self.path },
@@ -240,7 +240,7 @@ impl UploadBound {
     }
 
     /// Counts bytes, flows and losses. Decides whether uploads pass.
-    fn count(&mut self, now: Instant, report: &UploadReport) -> (Own, u32) {
+    fn count(&mut self, now: Instant, report: &UploadReport) -> (UploadState, u32) {
         let path = &mut self.path;
         if now.saturating_since(self.slot_since) >= SLOT.max(report.rtt * 2) {
             self.slot_since = now;
@@ -315,7 +315,7 @@ mod tests {
     /// Uploads over a path of 62 ms and a link that carries a packet each 12 ms.
     struct Link {
         bound: UploadBound,
-        own: Vec<Own>,
+        own: Vec<UploadState>,
         now: Instant,
         rtt: Duration,
         queue: Duration,
@@ -325,7 +325,7 @@ mod tests {
         fn new(flows: usize) -> Self {
             let bound = UploadBound::new(QueueBoundConfig::default());
             let now = Instant::ZERO + Duration::from_secs(1);
-            Link { bound, own: vec![Own::default(); flows], now, rtt: ms(62), queue: ms(0) }
+            Link { bound, own: vec![UploadState::default(); flows], now, rtt: ms(62), queue: ms(0) }
         }
 
         /// A packet of a flow arrives.

@@ -1,7 +1,7 @@
 //! The queue of the device, as a script sets it with `tc`: a full one (`pfifo limit 0`), Linux's fq, or none.
 //!
-//! fq releases a connection's super-packets at the pacing rate (net/sched/sch_fq.c:fq_dequeue). TCP passes the next one
-//! while at most two wait (tcp_output.c:tcp_small_queue_check). A connection that may not be polled has sent nothing.
+//! fq releases a connection's super-packets at the pacing rate (fq_dequeue). TCP passes the next one
+//! while at most two wait (tcp_small_queue_check). A connection that may not be polled has sent nothing.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -99,7 +99,7 @@ impl Fq {
 }
 
 /// The pacing rate: twice the window in a round trip below half of ssthresh, else 1.2 times the window
-/// (tcp_input.c:tcp_update_pacing_rate).
+/// (tcp_update_pacing_rate).
 pub(crate) fn pacing_rate(status: &Status) -> u64 {
     let percent = if status.window.snd_cwnd < status.window.snd_ssthresh / 2 { 200 } else { 120 };
     let window =

@@ -49,12 +49,12 @@ pub enum Aqm {
 
 /// Holds the waiting packets, drops packets, and chooses the next one.
 ///
-/// Times never go back. A discipline drops and marks packets through the [`Desk`], which counts them.
+/// Times never go back. A discipline drops and marks packets through the [`AqmContext`], which counts them.
 pub(crate) trait QueueDiscipline: fmt::Debug + Send + Sync {
     /// Takes a packet at its arrival, or drops it, or drops others to make room.
-    fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>);
+    fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>);
     /// Returns the packet that the bottleneck, free since `now`, sends next. `None` only if no packet waits.
-    fn dequeue(&mut self, now: Instant, desk: &mut Desk<'_>) -> Option<Waiting>;
+    fn dequeue(&mut self, now: Instant, ctx: &mut AqmContext<'_>) -> Option<Waiting>;
     /// The number of waiting packets.
     fn len(&self) -> usize;
     /// Their IP bytes.
@@ -64,7 +64,7 @@ pub(crate) trait QueueDiscipline: fmt::Debug + Send + Sync {
 }
 
 /// The actions of a discipline on packets, and its view of the link.
-pub(crate) struct Desk<'a> {
+pub(crate) struct AqmContext<'a> {
     pub(crate) parcels: &'a mut Parcels,
     pub(crate) counters: &'a mut LinkCounters,
     pub(crate) server: &'a Server,
@@ -122,7 +122,7 @@ impl Clone for Box<dyn QueueDiscipline> {
     }
 }
 
-impl Desk<'_> {
+impl AqmContext<'_> {
     /// Marks a packet whose ends support ECN (RFC 3168, Section 5). Returns false if they do not; then the packet must
     /// be dropped.
     pub(crate) fn mark(&mut self, parcel: &Parcel) -> bool {

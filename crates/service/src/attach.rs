@@ -21,7 +21,7 @@ use super::place::Place;
 use crate::Options;
 use crate::error::{Error, Result};
 use join::Joined;
-pub(super) use join::Which;
+pub(super) use join::PacketScope;
 use links::{Fit, Links};
 
 /// The gateway's place in the network, and whether it is in place.
@@ -29,7 +29,7 @@ use links::{Fit, Links};
 pub(super) struct Attached {
     options: Options,
     place: Place,
-    which: Which,
+    scope: PacketScope,
     netlink: Netlink,
     links: Links,
     joined: Option<Joined>,
@@ -116,7 +116,7 @@ impl Attached {
     pub(super) fn new(
         event_loop: &mut EventLoop,
         options: &Options,
-        which: Which,
+        scope: PacketScope,
         inherited: Option<&mut Inherited>,
     ) -> Result<Attached> {
         let (wan, radio) = options.interfaces()?;
@@ -131,7 +131,7 @@ impl Attached {
         let mut attached = Attached {
             options: options.clone(),
             place,
-            which,
+            scope,
             netlink,
             links,
             joined: None,
@@ -147,7 +147,7 @@ impl Attached {
         }
         if let Some(inherited) = inherited {
             let mtu = attached.links.mtu();
-            attached.joined = Some(join::adopt(event_loop, inherited, options, which.datagrams, mtu)?);
+            attached.joined = Some(join::adopt(event_loop, inherited, options, scope.datagrams, mtu)?);
             attached.indices = attached.present().map_err(Error::system)?;
         } else {
             match attached.links.fit(place) {
@@ -225,7 +225,7 @@ impl Attached {
     }
 
     fn join(&mut self, event_loop: &mut EventLoop) -> Result<()> {
-        self.joined = Some(join::join(event_loop, &self.options, self.place, self.which, self.links.mtu())?);
+        self.joined = Some(join::join(event_loop, &self.options, self.place, self.scope, self.links.mtu())?);
         self.absence = None;
         self.indices = self.present().map_err(Error::system)?;
         let (wan, radio) = self.interfaces();

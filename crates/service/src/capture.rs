@@ -28,7 +28,7 @@ pub(super) use file::Interfaces;
 /// What to capture, and the limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Wanted {
+pub struct CaptureRequest {
     /// Client address. `None` means any, which needs `server`.
     pub client: Option<IpAddr>,
     /// Client port. `None` means any.
@@ -45,7 +45,7 @@ pub struct Wanted {
     pub snap: u32,
 }
 
-impl Wanted {
+impl CaptureRequest {
     /// Returns why the request is refused, or `None`.
     pub fn problem(&self) -> Option<&'static str> {
         if self.client.is_none() && self.server.is_none() {
@@ -70,7 +70,7 @@ impl Wanted {
 
 /// A packet at one interface.
 #[derive(Debug)]
-struct Taken {
+struct CapturedPacket {
     /// Time since 1970.
     at: StdDuration,
     port: PortId,
@@ -83,7 +83,7 @@ struct Taken {
 /// The service by which the control socket asks the packet thread for a capture.
 #[derive(Debug, Default)]
 pub(super) struct CaptureService {
-    order: Mutex<Option<Order>>,
+    order: Mutex<Option<CaptureJob>>,
     /// There is an order that the packet thread has not seen.
     is_ordered: AtomicBool,
     /// A capture runs. There is only one at a time.
@@ -91,9 +91,9 @@ pub(super) struct CaptureService {
 }
 
 #[derive(Debug)]
-struct Order {
-    wanted: Wanted,
-    sender: SyncSender<Taken>,
+struct CaptureJob {
+    wanted: CaptureRequest,
+    sender: SyncSender<CapturedPacket>,
     shared: Arc<Shared>,
 }
 
@@ -107,9 +107,9 @@ struct Shared {
 }
 
 /// The order in service. The next one may come when this is dropped.
-struct Serving<'a>(&'a CaptureService);
+struct ActiveCapture<'a>(&'a CaptureService);
 
-impl Drop for Serving<'_> {
+impl Drop for ActiveCapture<'_> {
     fn drop(&mut self) {
         *self.0.order.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.0.busy.store(false, Ordering::Release);
@@ -121,7 +121,7 @@ impl CaptureService {
     pub(super) fn serve(
         &self,
         stream: &UnixStream,
-        wanted: Wanted,
+        wanted: CaptureRequest,
         interfaces: &Interfaces,
     ) -> io::Result<Result<(), String>> {
         if let Some(problem) = wanted.problem() {
@@ -130,7 +130,7 @@ impl CaptureService {
         if self.busy.swap(true, Ordering::AcqRel) {
             return Ok(Err("another capture is running; try again when it has ended".into()));
         }
-        let _serving = Serving(self);
+        let _serving = ActiveCapture(self);
         let (bytes, snap) = (wanted.bytes, wanted.snap);
         let (receiver, shared) = self.order(wanted);
         match file::write(stream, &receiver, &shared, interfaces, bytes, snap) {
@@ -141,17 +141,17 @@ impl CaptureService {
         Ok(Ok(()))
     }
 
-    fn order(&self, wanted: Wanted) -> (Receiver<Taken>, Arc<Shared>) {
+    fn order(&self, wanted: CaptureRequest) -> (Receiver<CapturedPacket>, Arc<Shared>) {
         let (sender, receiver) = sync_channel(QUEUED_PACKETS_MAX);
         let shared = Arc::new(Shared::default());
-        let order = Order { wanted, sender, shared: shared.clone() };
+        let order = CaptureJob { wanted, sender, shared: shared.clone() };
         *self.order.lock().unwrap_or_else(PoisonError::into_inner) = Some(order);
         self.is_ordered.store(true, Ordering::Release);
         (receiver, shared)
     }
 
     /// Takes a new order. The packet thread never waits for the lock.
-    fn take(&self) -> Option<Order> {
+    fn take(&self) -> Option<CaptureJob> {
         if !self.is_ordered.load(Ordering::Acquire) {
             return None;
         }
@@ -243,8 +243,8 @@ impl Node for Watched {
 
 /// A running capture.
 struct Capture {
-    wanted: Wanted,
-    sender: SyncSender<Taken>,
+    wanted: CaptureRequest,
+    sender: SyncSender<CapturedPacket>,
     shared: Arc<Shared>,
     until: Instant,
     /// The time since 1970 minus the packets' clock.
@@ -254,7 +254,7 @@ struct Capture {
 }
 
 impl Capture {
-    fn new(order: Order, now: Instant) -> Self {
+    fn new(order: CaptureJob, now: Instant) -> Self {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Capture {
             until: now + Duration::from_secs(order.wanted.seconds),
@@ -292,7 +292,7 @@ impl Capture {
             return;
         }
         let at = self.epoch + StdDuration::from_nanos(at.as_nanos());
-        match self.sender.try_send(Taken { at, port, outbound, original_len, data, comment }) {
+        match self.sender.try_send(CapturedPacket { at, port, outbound, original_len, data, comment }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
                 self.shared.queued.fetch_sub(len, Ordering::AcqRel);

@@ -17,7 +17,7 @@ use paceline_wire::Instant as WireInstant;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::capture::{CaptureService, Interfaces, Wanted};
+use super::capture::{CaptureRequest, CaptureService, Interfaces};
 use super::options::beside;
 use super::rows::{FlowRow, Prefixes, Report, SCHEMA, SubscriberRow};
 use super::status::Status;
@@ -64,7 +64,7 @@ impl Control {
             }
             if UnixStream::connect(path).is_ok() {
                 return Err(Error::input(format!(
-                    "another gateway uses {}; stop it, or name another socket with --control",
+                    "another gateway uses {}; stop it, take over from it with --take-over, or name another socket with --control",
                     path.display()
                 )));
             }
@@ -136,7 +136,7 @@ pub(super) enum Request {
     Flows,
     /// The whole state, for a process that takes over (`handover.rs`).
     State,
-    Capture(Wanted),
+    Capture(CaptureRequest),
 }
 
 fn answer(
@@ -147,7 +147,7 @@ fn answer(
 ) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let line = read_line(&stream, Instant::now() + PATIENCE)?;
-    let mut out = Patient { stream: &stream, deadline: Instant::now() + PATIENCE };
+    let mut out = DeadlineWriter { stream: &stream, deadline: Instant::now() + PATIENCE };
     let problem = match serde_json::from_slice::<Request>(&line) {
         Ok(Request::State) => {
             status.ask_to_take_over(stream);
@@ -178,7 +178,12 @@ fn refusal(problem: &str) -> String {
 }
 
 /// Sends a capture as a file. Reports an error in the request as the usual line.
-fn capture(mut stream: &UnixStream, captures: &CaptureService, wanted: Wanted, interfaces: &Interfaces) {
+fn capture(
+    mut stream: &UnixStream,
+    captures: &CaptureService,
+    wanted: CaptureRequest,
+    interfaces: &Interfaces,
+) {
     let told = match captures.serve(stream, wanted, interfaces) {
         Ok(Ok(())) => Ok(()),
         Ok(Err(problem)) => stream.write_all(refusal(&problem).as_bytes()),
@@ -226,12 +231,12 @@ fn read_line(mut stream: &UnixStream, deadline: Instant) -> io::Result<Vec<u8>> 
 }
 
 /// Limits the total time, also for a reader that takes one byte at a time.
-struct Patient<'a> {
+struct DeadlineWriter<'a> {
     stream: &'a UnixStream,
     deadline: Instant,
 }
 
-impl Write for Patient<'_> {
+impl Write for DeadlineWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if Instant::now() > self.deadline {
             return Err(io::ErrorKind::TimedOut.into());
@@ -275,7 +280,7 @@ fn ask_one(path: &Path) -> Result<Report> {
 }
 
 /// Asks for a capture. The returned reader gives the file.
-pub fn ask_capture(path: Option<&Path>, wanted: &Wanted) -> Result<impl Read + use<>> {
+pub fn ask_capture(path: Option<&Path>, wanted: &CaptureRequest) -> Result<impl Read + use<>> {
     let path = chosen(path)?;
     let mut ask = serde_json::to_value(wanted).map_err(|error| Error::failed(error.to_string()))?;
     ask["get"] = "capture".into();

@@ -9,7 +9,7 @@ use paceline_linux::{
 };
 use paceline_wire::Node;
 
-use super::attach::{Absence, Attached, Refresh, Which};
+use super::attach::{Absence, Attached, PacketScope, Refresh};
 use super::handover::Inherited;
 use super::rescaling::{Rescaling, Running};
 use super::successor;
@@ -27,21 +27,21 @@ pub(super) enum LifecycleEvent<'a, 'b> {
     /// SIGHUP.
     Hangup,
     /// The loop was stopped, perhaps for a successor.
-    Stopped(&'a mut Handing<'b>),
+    Stopped(&'a mut HandoverAttempt<'b>),
     /// Packets no longer pass.
     End,
 }
 
 /// The objects for a successor, and the outcome of the handover.
-pub(super) struct Handing<'a> {
+pub(super) struct HandoverAttempt<'a> {
     pub(super) event_loop: &'a mut EventLoop,
     pub(super) attached: &'a mut Attached,
-    pub(super) outcome: Handed,
+    pub(super) outcome: HandoverOutcome,
 }
 
 /// Why a loop was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Handed {
+pub(super) enum HandoverOutcome {
     /// No handover: the gateway ends.
     Nothing,
     /// A successor could not take over. The gateway goes on.
@@ -51,11 +51,11 @@ pub(super) enum Handed {
 
 /// The parts of a gateway besides its node.
 #[derive(Default)]
-pub(super) struct Around {
+pub(super) struct LoopSetup {
     pub(super) rescaling: Option<Rescaling>,
     /// The state of the previous process.
     pub(super) inherited: Option<Inherited>,
-    pub(super) which: Which,
+    pub(super) scope: PacketScope,
     /// Bytes of packet memory. `None` means the loop's default.
     pub(super) pool_bytes: Option<usize>,
 }
@@ -65,21 +65,13 @@ pub(super) struct Around {
 pub(super) fn drive<N: Node>(
     options: &Options,
     node: &mut N,
-    around: Around,
+    setup: LoopSetup,
     is_needed: impl Fn(&N) -> bool,
     mut tell: impl FnMut(&mut N, LifecycleEvent<'_, '_>) -> io::Result<()>,
 ) -> Result<()> {
-    // Block the signals first, because the threads of this process inherit the mask.
-    let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
-    let config = EventLoopConfig {
-        rejoin_segments: true,
-        pool_bytes: around.pool_bytes.unwrap_or(EventLoopConfig::default().pool_bytes),
-        ..EventLoopConfig::default()
-    };
-    let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
-    event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
-    let Around { rescaling, mut inherited, which, .. } = around;
-    let mut attached = Attached::new(&mut event_loop, options, which, inherited.as_mut())?;
+    let mut event_loop = open_loop(setup.pool_bytes)?;
+    let LoopSetup { rescaling, mut inherited, scope, .. } = setup;
+    let mut attached = Attached::new(&mut event_loop, options, scope, inherited.as_mut())?;
     if let Some(inherited) = &mut inherited {
         inherited.go_on(&mut event_loop);
         if let Err(error) = inherited.confirm() {
@@ -95,11 +87,7 @@ pub(super) fn drive<N: Node>(
     };
     let wrong = |error: io::Error| Error::io("forward packets", &error);
     tell(node, LifecycleEvent::Start).map_err(wrong)?;
-    if let Err(error) = timer::schedule_realtime() {
-        tracing::warn!(
-            "no real-time priority ({error}): some packets leave a millisecond late; allow CAP_SYS_NICE"
-        );
-    }
+    request_realtime();
     loop {
         let turn = |node: &mut N, housekeeping: &mut Housekeeping<'_>| {
             if attached.refresh(housekeeping, is_needed(node))? == Refresh::Joined {
@@ -122,12 +110,12 @@ pub(super) fn drive<N: Node>(
             Ended::Signal(number) => break tracing::info!("stops: received signal {number}"),
             Ended::Stopped => {
                 let (event_loop, attached) = (&mut event_loop, &mut attached);
-                let mut handing = Handing { event_loop, attached, outcome: Handed::Nothing };
+                let mut handing = HandoverAttempt { event_loop, attached, outcome: HandoverOutcome::Nothing };
                 tell(node, LifecycleEvent::Stopped(&mut handing)).map_err(wrong)?;
                 match handing.outcome {
-                    Handed::Nothing => break,
-                    Handed::Failed => {}
-                    Handed::Over => {
+                    HandoverOutcome::Nothing => break,
+                    HandoverOutcome::Failed => {}
+                    HandoverOutcome::Over => {
                         if let Some(rescaling) = rescaling {
                             rescaling.leave();
                         }
@@ -143,6 +131,29 @@ pub(super) fn drive<N: Node>(
         rescaling.finish();
     }
     tell(node, LifecycleEvent::End).map_err(|error| Error::io("write the last statistics", &error))
+}
+
+/// Opens an event loop that ends on signals. `pool_bytes` of packet memory; `None` means the default.
+fn open_loop(pool_bytes: Option<usize>) -> Result<EventLoop> {
+    // Block the signals first, because the threads of this process inherit the mask.
+    let termination = Termination::block().map_err(|error| Error::io("watch for signals", &error))?;
+    let config = EventLoopConfig {
+        rejoin_segments: true,
+        pool_bytes: pool_bytes.unwrap_or(EventLoopConfig::default().pool_bytes),
+        ..EventLoopConfig::default()
+    };
+    let mut event_loop = EventLoop::new(config).map_err(|error| Error::io("open a timer", &error))?;
+    event_loop.end_on(termination).map_err(|error| Error::io("watch for signals", &error))?;
+    Ok(event_loop)
+}
+
+/// Requests real-time priority, and reports if the kernel refuses.
+fn request_realtime() {
+    if let Err(error) = timer::schedule_realtime() {
+        tracing::warn!(
+            "no real-time priority ({error}): some packets leave a millisecond late; allow CAP_SYS_NICE"
+        );
+    }
 }
 
 /// Reduces privileges and system calls to those that this process needs. Called when everything that needs more is

@@ -11,7 +11,7 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Tc
 pub use super::handover::exercise::state;
 
 use super::control::Request;
-use super::http::{self, Asked};
+use super::http::{self, Parsed};
 use super::policy;
 use super::rows::Report;
 
@@ -44,13 +44,13 @@ pub fn policy(data: &[u8]) {
 /// arrives.
 pub fn http(data: &[u8]) {
     let whole = http::read(data);
-    if let Asked::For(wanted) = &whole {
+    if let Parsed::For(wanted) = &whole {
         assert!(data.starts_with(b"GET ") || data[0].is_ascii_control(), "only GET is answered");
         assert!(!wanted.path.contains('?'));
     }
     for cut in [data.len() / 2, data.len().saturating_sub(1)] {
         match http::read(&data[..cut]) {
-            Asked::More => {}
+            Parsed::More => {}
             part => assert_eq!(part, whole, "cut at {cut}"),
         }
     }
@@ -61,7 +61,7 @@ pub fn request(data: &[u8]) {
     let Ok(request) = serde_json::from_slice::<Request>(data) else { return };
     if let Request::Capture(wanted) = request {
         let written = serde_json::to_vec(&wanted).unwrap();
-        assert_eq!(serde_json::from_slice::<super::capture::Wanted>(&written).unwrap(), wanted);
+        assert_eq!(serde_json::from_slice::<super::capture::CaptureRequest>(&written).unwrap(), wanted);
         if wanted.problem().is_none() {
             assert!(wanted.client.is_some() || wanted.server.is_some());
             assert!(wanted.bytes <= 1 << 30 && wanted.seconds <= 3_600 && wanted.snap >= 64);

@@ -46,7 +46,7 @@ pub(super) fn serve(listener: TcpListener, metrics: Metrics) {
 }
 
 /// Waits until a client connects, sends or can receive, and serves all of these. An idle client delays nobody.
-fn turn(listener: &TcpListener, talks: &mut VecDeque<Talk>, metrics: &Metrics) -> io::Result<()> {
+fn turn(listener: &TcpListener, talks: &mut VecDeque<HttpConnection>, metrics: &Metrics) -> io::Result<()> {
     let mut places = vec![PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
     places.extend(talks.iter().map(|talk| PollFd::new(talk.stream.as_fd(), talk.awaited())));
     let wait = match talks.front() {
@@ -69,13 +69,13 @@ fn turn(listener: &TcpListener, talks: &mut VecDeque<Talk>, metrics: &Metrics) -
         if talks.len() == TALKS_MAX {
             talks.pop_front();
         }
-        talks.push_back(Talk { stream, since: Instant::now(), request: Vec::new(), answer: None });
+        talks.push_back(HttpConnection { stream, since: Instant::now(), request: Vec::new(), answer: None });
     }
     Ok(())
 }
 
 /// A connection. The list has the oldest first.
-struct Talk {
+struct HttpConnection {
     stream: TcpStream,
     since: Instant,
     request: Vec<u8>,
@@ -83,7 +83,7 @@ struct Talk {
     answer: Option<Vec<u8>>,
 }
 
-impl Talk {
+impl HttpConnection {
     fn awaited(&self) -> PollFlags {
         if self.answer.is_some() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
     }
@@ -95,9 +95,9 @@ impl Talk {
             let count = self.stream.read(&mut bytes)?;
             self.request.extend_from_slice(&bytes[..count]);
             self.answer = match read(&self.request) {
-                Asked::More if count > 0 && self.request.len() < REQUEST_MAX => return Ok(false),
-                Asked::More | Asked::Wrong => Some(answer(None, metrics)),
-                Asked::For(wanted) => Some(answer(Some(&wanted), metrics)),
+                Parsed::More if count > 0 && self.request.len() < REQUEST_MAX => return Ok(false),
+                Parsed::More | Parsed::Wrong => Some(answer(None, metrics)),
+                Parsed::For(wanted) => Some(answer(Some(&wanted), metrics)),
             };
         }
         let Some(answer) = &mut self.answer else { return Ok(true) };
@@ -108,7 +108,7 @@ impl Talk {
 }
 
 /// Returns the answer to a request, or to bytes that are no request.
-fn answer(wanted: Option<&Wanted>, metrics: &Metrics) -> Vec<u8> {
+fn answer(wanted: Option<&HttpRequest>, metrics: &Metrics) -> Vec<u8> {
     let (status, kind, body) = match wanted {
         Some(wanted) if wanted.path == "/metrics" => match (metrics.text(), wanted.openmetrics) {
             (Ok(text), true) => {
@@ -131,34 +131,34 @@ fn answer(wanted: Option<&Wanted>, metrics: &Metrics) -> Vec<u8> {
 
 /// The result of parsing a request so far.
 #[derive(Debug, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum Parsed {
     More,
     Wrong,
-    For(Wanted),
+    For(HttpRequest),
 }
 
 /// The content of a complete request.
 #[derive(Debug, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct HttpRequest {
     pub(super) path: String,
     /// The client accepts OpenMetrics. Otherwise it gets Prometheus' older text format.
     pub(super) openmetrics: bool,
 }
 
-pub(super) fn read(bytes: &[u8]) -> Asked {
+pub(super) fn read(bytes: &[u8]) -> Parsed {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
-        Ok(httparse::Status::Partial) => Asked::More,
+        Ok(httparse::Status::Partial) => Parsed::More,
         Ok(httparse::Status::Complete(_)) if request.method == Some("GET") => {
             let path = request.path.unwrap_or_default();
             let accepts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
             let openmetrics = accepts
                 .filter_map(|header| std::str::from_utf8(header.value).ok())
                 .any(|kinds| kinds.contains("application/openmetrics-text"));
-            Asked::For(Wanted { path: path.split('?').next().unwrap_or(path).to_owned(), openmetrics })
+            Parsed::For(HttpRequest { path: path.split('?').next().unwrap_or(path).to_owned(), openmetrics })
         }
-        _ => Asked::Wrong,
+        _ => Parsed::Wrong,
     }
 }
 

@@ -44,7 +44,7 @@ use std::path::Path;
 
 use paceline_linux::NullForwarder;
 
-use drive::{Around, LifecycleEvent, drive};
+use drive::{LifecycleEvent, LoopSetup, drive};
 use error::Result;
 use files::write_whole;
 pub use options::Options;
@@ -76,5 +76,5 @@ fn forward(options: &Options) -> Result<()> {
         },
         _ => Ok(()),
     };
-    drive(options, &mut NullForwarder::new(), Around::default(), |_| false, tell)
+    drive(options, &mut NullForwarder::new(), LoopSetup::default(), |_| false, tell)
 }

@@ -39,8 +39,8 @@ impl Metrics {
     pub(super) fn new(status: Arc<Status>, labels: Labels) -> Metrics {
         let mut registry = Registry::default();
         let gateway = registry.sub_registry_with_prefix("paceline");
-        gateway.register_collector(Box::new(OfGateway { status, labels }));
-        registry.register_collector(Box::new(OfProcess));
+        gateway.register_collector(Box::new(GatewayMetrics { status, labels }));
+        registry.register_collector(Box::new(ProcessMetrics));
         Metrics(registry)
     }
 
@@ -53,12 +53,12 @@ impl Metrics {
 }
 
 #[derive(Debug)]
-struct OfGateway {
+struct GatewayMetrics {
     status: Arc<Status>,
     labels: Labels,
 }
 
-impl Collector for OfGateway {
+impl Collector for GatewayMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut to = Encoder(encoder);
         to.info("build", "The running program", &[("version", env!("CARGO_PKG_VERSION"))])?;
@@ -326,9 +326,9 @@ fn interface_bytes(table: &str, name: &str) -> Option<(u64, u64)> {
 
 /// Metrics of the process, with the names that Prometheus' own clients use.
 #[derive(Debug)]
-struct OfProcess;
+struct ProcessMetrics;
 
-impl Collector for OfProcess {
+impl Collector for ProcessMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut to = Encoder(encoder);
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {

@@ -180,6 +180,6 @@ mod tests {
         assert_eq!((lines(&moved).len(), lines(&path).len()), (1, 1));
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o137, 0, "who talks to whom is not for everybody");
-        assert_eq!(lines(&path)[0].flow.downlink_bytes, 1_000_000);
+        assert_eq!(lines(&path)[0].flow.totals.downlink_bytes, 1_000_000);
     }
 }

@@ -67,7 +67,7 @@ impl Rescaling {
             if let Some(stream) = predecessor {
                 handover::wait_for_end(&stream);
             }
-            let told = Keeper::install(config, flows).and_then(|keeper| keeper.run(&changes));
+            let told = RescaleUpdater::install(config, flows).and_then(|keeper| keeper.run(&changes));
             if let Err(error) = told {
                 tracing::warn!(
                     "{error}; when the gateway ends, flows whose windows it rescales become slow, and split flows hang"
@@ -107,7 +107,7 @@ impl Running {
 
 /// Maintains the kernel's table.
 #[derive(Debug)]
-struct Keeper {
+struct RescaleUpdater {
     table: RescaleTable,
     /// Lifetime of an entry.
     timeout: Duration,
@@ -116,11 +116,14 @@ struct Keeper {
     is_right: bool,
 }
 
-impl Keeper {
-    fn install(config: RescaleConfig, flows: HashMap<FlowKey, Fallback>) -> Result<Keeper, SystemError> {
+impl RescaleUpdater {
+    fn install(
+        config: RescaleConfig,
+        flows: HashMap<FlowKey, Fallback>,
+    ) -> Result<RescaleUpdater, SystemError> {
         let timeout = config.timeout;
         let table = RescaleTable::open(config)?;
-        let mut keeper = Keeper { table, timeout, flows, made: clock::now(), is_right: false };
+        let mut keeper = RescaleUpdater { table, timeout, flows, made: clock::now(), is_right: false };
         keeper.replace()?;
         Ok(keeper)
     }

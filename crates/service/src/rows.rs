@@ -53,6 +53,14 @@ pub struct FlowRow {
     pub waiting_bytes: u64,
     pub buffered_bytes: u64,
     pub ack_delay_ms: f64,
+    #[serde(flatten)]
+    pub totals: FlowTotalsRow,
+}
+
+/// What has passed in one flow, and what it cost.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[allow(missing_docs, reason = "the operator's guide documents each field")]
+pub struct FlowTotalsRow {
     pub downlink_bytes: u64,
     pub uplink_bytes: u64,
     pub mean_wait_ms: f64,
@@ -141,14 +149,16 @@ impl FlowRow {
             waiting_bytes: status.waiting,
             buffered_bytes: status.buffered,
             ack_delay_ms: ms(status.ack_delay),
-            downlink_bytes: totals.downlink_bytes,
-            uplink_bytes: totals.uplink_bytes,
-            mean_wait_ms: round(totals.waited.as_secs_f64() * 1e3 / departures),
-            retransmissions: totals.retransmissions,
-            retransmitted_bytes: totals.retransmitted_bytes,
-            server_retransmissions: totals.server_retransmissions,
-            lost_bytes: totals.lost_bytes,
-            timeouts: totals.timeouts,
+            totals: FlowTotalsRow {
+                downlink_bytes: totals.downlink_bytes,
+                uplink_bytes: totals.uplink_bytes,
+                mean_wait_ms: round(totals.waited.as_secs_f64() * 1e3 / departures),
+                retransmissions: totals.retransmissions,
+                retransmitted_bytes: totals.retransmitted_bytes,
+                server_retransmissions: totals.server_retransmissions,
+                lost_bytes: totals.lost_bytes,
+                timeouts: totals.timeouts,
+            },
         }
     }
 }
@@ -255,7 +265,7 @@ pub(crate) mod tests {
         let row = FlowRow::new(Instant::from_nanos(3_000_000_000), &status(), prefixes);
         assert_eq!((row.age_s, row.idle_s), (2.0, 1.0));
         assert_eq!((row.rtt_ms, row.server_rtt_ms), (Some(101.5), None));
-        assert_eq!((row.rate_mbps, row.mean_wait_ms), (Some(7.2), 2.5));
+        assert_eq!((row.rate_mbps, row.totals.mean_wait_ms), (Some(7.2), 2.5));
         assert_eq!(row.subscriber, "10.0.0.2");
         let row = SubscriberRow::new(&subscriber(), prefixes);
         assert_eq!((row.rate_mbps, row.rtt_min_ms, row.limit_bytes), (Some(9.6), Some(100.0), Some(150_000)));

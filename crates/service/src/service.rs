@@ -17,10 +17,10 @@ use paceline_linux::{Fallback, Housekeeping, clock, timer};
 use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
-use super::attach::{self, Absence, Which};
+use super::attach::{self, Absence, PacketScope};
 use super::capture::{CaptureService, Interfaces, Watched};
 use super::control::{self, Control, Identity};
-use super::drive::{Around, Handed, Handing, LifecycleEvent, drive};
+use super::drive::{HandoverAttempt, HandoverOutcome, LifecycleEvent, LoopSetup, drive};
 use super::handover::{self, HandoverState, Inherited};
 use super::http;
 use super::metrics::{Labels, Metrics};
@@ -44,11 +44,11 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
     let datagrams = config.sharing.other == OtherMode::Shared;
     let pool_bytes = Some(workers::pool_bytes(&config.limits));
     tracing::info!(
-        "memory: at most {} bytes, of which {} for packets and {} for {} flows",
+        "memory: at most {} bytes, of which {} for packets and {} for {}",
         workers::memory_bytes(&config.limits),
         workers::pool_bytes(&config.limits),
         config.limits.max_flows.saturating_mul(LimitsConfig::FLOW_BYTES),
-        config.limits.max_flows
+        counted(config.limits.max_flows, "flow")
     );
     // Check first, before any file is created.
     options.metrics.map_or(Ok(()), http::check)?;
@@ -98,9 +98,9 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
     }
     let slice = options.slice(config_prefixes);
     let mut node = Watched::new(node, service.captures.clone());
-    let which = Which { datagrams, slice };
-    let around = Around { rescaling: Some(rescaling), inherited, which, pool_bytes };
-    drive(options, &mut node, around, |node| node.split_flows() > 0, |node, event| service.on(node, event))
+    let scope = PacketScope { datagrams, slice };
+    let setup = LoopSetup { rescaling: Some(rescaling), inherited, scope, pool_bytes };
+    drive(options, &mut node, setup, |node| node.split_flows() > 0, |node, event| service.on(node, event))
 }
 
 /// Returns a new key for each process. The standard library gets it from the system.
@@ -326,7 +326,7 @@ impl<'a> Service<'a> {
     }
 
     /// Hands everything over to the process that asked, if one did.
-    fn stopped(&mut self, node: &mut Watched, handing: &mut Handing<'_>) -> io::Result<()> {
+    fn stopped(&mut self, node: &mut Watched, handing: &mut HandoverAttempt<'_>) -> io::Result<()> {
         let Some(stream) = self.successor.take() else { return Ok(()) };
         let (Some(control), Some(flows)) = (&self.control, &self.flows) else { return Ok(()) };
         // Otherwise the kernel would forward, bypassing both processes, and reset split flows.
@@ -354,10 +354,10 @@ impl<'a> Service<'a> {
         };
         if let Err(error) = handover::give(&stream, node, state) {
             tracing::warn!("the successor did not take over: {error}");
-            handing.outcome = Handed::Failed;
+            handing.outcome = HandoverOutcome::Failed;
             return Ok(());
         }
-        handing.outcome = Handed::Over;
+        handing.outcome = HandoverOutcome::Over;
         if let Ok(peer) = getsockopt(&stream, PeerCredentials) {
             tracing::info!("process {} goes on with {}", peer.pid(), counted(node.flows(), "flow"));
             self.supervisor.succeeded_by(peer.pid().unsigned_abs());

@@ -318,7 +318,7 @@ fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
     let own = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.share != plain || flow.bypass);
     let rules = own.map(|(number, flow)| FlowRule {
         matches: FlowMatch { server_port: Some(server_port(number)), ..FlowMatch::default() },
-        action: if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate },
+        action: if flow.bypass { FlowAction::Pass } else { FlowAction::Accelerate },
         share: flow.share.clone(),
         ..FlowRule::default()
     });

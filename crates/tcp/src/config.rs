@@ -24,7 +24,7 @@ named! {
 named! {
     /// How the retransmission timeout follows the RTT.
     RtoName {
-        /// As Linux: SRTT and a variance that is never below the shortest timeout (tcp_input.c:tcp_rtt_estimator).
+        /// As Linux: SRTT and a variance that is never below the shortest timeout (tcp_rtt_estimator).
         #[default]
         Linux = "linux",
         /// As RFC 6298 says: the timeout as a whole is never below the shortest one.
@@ -93,7 +93,7 @@ pub struct Config {
     pub nagle: bool,
     /// ACKs for every second segment (RFC 9293, Section 3.8.6.3).
     pub delayed_ack: bool,
-    /// Fewer duplicate ACKs, as Linux since 4.18 (tcp_input.c:__tcp_ack_snd_check).
+    /// Fewer duplicate ACKs, as Linux since 4.18 (__tcp_ack_snd_check).
     pub sack_compression: bool,
     /// F-RTO (RFC 5682).
     pub frto: bool,
@@ -147,7 +147,7 @@ pub enum ReceiveBuffer {
     /// Always this size. The receive window decides how it is offered: Linux's opens as data comes, `fixed` is whole
     /// from the start.
     Fixed(u32),
-    /// Tuned as in Linux: twice the bytes that the application read in a round trip (tcp_input.c:tcp_rcv_space_adjust).
+    /// Tuned as in Linux: twice the bytes that the application read in a round trip (tcp_rcv_space_adjust).
     Auto {
         /// Initial size.
         initial: u32,

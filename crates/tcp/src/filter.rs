@@ -1,4 +1,4 @@
-//! The best sample of a window of time, from three kept samples (Linux lib/win_minmax.c; Kathleen Nichols' algorithm).
+//! The best sample of a window of time, from three kept samples (as in Linux; Kathleen Nichols' algorithm).
 
 /// Keeps the best, second best and third best sample, each later than the one before. A sample is a time and a value.
 /// The best is the largest with `MAX`, else the smallest.
@@ -56,7 +56,7 @@ impl<const MAX: bool> WindowedFilter<MAX> {
         self.samples[0].1
     }
 
-    /// Lets better samples expire and spreads the others over the window (lib/win_minmax.c:minmax_subwin_update).
+    /// Lets better samples expire and spreads the others over the window (Linux minmax_subwin_update).
     fn age(&mut self, window: u64, sample: (u64, u64)) {
         let age = sample.0.saturating_sub(self.samples[0].0);
         if age > window {

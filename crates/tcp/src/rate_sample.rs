@@ -1,4 +1,4 @@
-//! The delivery rate (Linux net/ipv4/tcp_rate.c; draft-cheng-iccrg-delivery-rate-estimation).
+//! The delivery rate (as in Linux; draft-cheng-iccrg-delivery-rate-estimation).
 
 use paceline_wire::{Duration, Instant, Rate};
 

@@ -7,7 +7,7 @@ use crate::filter::WindowedMin;
 
 /// SRTT, its variance, the timeout that follows, and the shortest RTT of a window.
 ///
-/// As in Linux net/ipv4/tcp_input.c:tcp_rtt_estimator: the variance is the largest mean deviation of a round trip, and
+/// As in Linux tcp_rtt_estimator: the variance is the largest mean deviation of a round trip, and
 /// decays by a quarter per round trip. It is never below the minimum timeout, so RTO >= SRTT + 200 ms. Or as in RFC
 /// 6298 itself.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]

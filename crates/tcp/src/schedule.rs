@@ -77,7 +77,7 @@ struct Point {
 
 /// The content of an ACK.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct AckContent {
     pub(crate) now: Instant,
     /// n_i, and whether it is more than before.
     pub(crate) ack: u64,
@@ -100,24 +100,24 @@ const POINTS_MAX: usize = 256;
 
 impl Accelerated {
     /// Takes an ACK.
-    pub(crate) fn on_ack(&mut self, answer: &Answer) {
-        self.window_max = self.window_max.max(answer.window);
-        if answer.hole {
+    pub(crate) fn on_ack(&mut self, content: &AckContent) {
+        self.window_max = self.window_max.max(content.window);
+        if content.hole {
             // The cumulative ACK stands still and will leap, so R keeps its value.
             self.points.clear();
-        } else if answer.advanced {
-            self.estimate(answer);
+        } else if content.advanced {
+            self.estimate(content);
         }
-        self.extension = if answer.hole { 0 } else { self.credit(answer) };
+        self.extension = if content.hole { 0 } else { self.credit(content) };
         if self.regrows {
-            self.regrow(answer);
+            self.regrow(content);
         }
     }
 
     /// Regrows the extension from 0 as in slow start: each acknowledged byte adds one.
-    fn regrow(&mut self, answer: &Answer) {
-        let acked = answer.ack.saturating_sub(core::mem::replace(&mut self.ack, answer.ack));
-        if answer.hole {
+    fn regrow(&mut self, content: &AckContent) {
+        let acked = content.ack.saturating_sub(core::mem::replace(&mut self.ack, content.ack));
+        if content.hole {
             self.regrown = None;
             self.held_back = true;
         } else if core::mem::take(&mut self.held_back) {
@@ -137,19 +137,19 @@ impl Accelerated {
     /// Eq. (10) when its ACK has just come: R x rtt, less the data that the application has not yet read. A closed
     /// window stays closed. R counts for no more than r, the rate of arrival. Otherwise a window that grows would be
     /// taken for data.
-    fn credit(&self, answer: &Answer) -> u64 {
-        let (Some(link), Some(reception), Some(rtt)) = (self.link, self.reception, answer.rtt) else {
+    fn credit(&self, content: &AckContent) -> u64 {
+        let (Some(link), Some(reception), Some(rtt)) = (self.link, self.reception, content.rtt) else {
             return 0;
         };
-        if answer.window == 0 {
+        if content.window == 0 {
             return 0;
         }
-        let filled = self.window_max - answer.window;
+        let filled = self.window_max - content.window;
         link.min(reception).bytes_in(rtt).saturating_sub(filled)
     }
 
-    fn estimate(&mut self, answer: &Answer) {
-        let newest = Point { at: answer.now, ack: answer.ack, right_edge: answer.ack + answer.window };
+    fn estimate(&mut self, content: &AckContent) {
+        let newest = Point { at: content.now, ack: content.ack, right_edge: content.ack + content.window };
         self.points.push_back(newest);
         // The shortest stretch of at least k ACKs and INTERVAL_MIN.
         while self.points.len() > ACK_INTERVAL + 1
@@ -185,15 +185,15 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    fn answer(ms: u64, ack: u64, window: u64) -> Answer {
+    fn content(ms: u64, ack: u64, window: u64) -> AckContent {
         let now = Instant::ZERO + Duration::from_millis(ms);
-        Answer { now, ack, advanced: true, window, hole: false, rtt: Some(RTT) }
+        AckContent { now, ack, advanced: true, window, hole: false, rtt: Some(RTT) }
     }
 
     /// 7.2 Mbit/s for a second.
     fn settled(window: impl Fn(u64) -> u64) -> Accelerated {
         let mut schedule = Accelerated::default();
-        (0..100).for_each(|i| schedule.on_ack(&answer(10 * i, 9_000 * i, window(i))));
+        (0..100).for_each(|i| schedule.on_ack(&content(10 * i, 9_000 * i, window(i))));
         schedule
     }
 
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(settled(|_| 17_520).extension(), 90_000);
         // The first ACKs give no estimate.
         let mut schedule = Accelerated::default();
-        (0..10).for_each(|i| schedule.on_ack(&answer(10 * i, 9_000 * i, 17_520)));
+        (0..10).for_each(|i| schedule.on_ack(&content(10 * i, 9_000 * i, 17_520)));
         assert_eq!(schedule.extension(), 0);
     }
 
@@ -222,11 +222,11 @@ mod tests {
     #[test]
     fn holes_and_closed_windows_end_it_and_the_rate_is_held() {
         let mut schedule = settled(|_| 17_520);
-        schedule.on_ack(&Answer { hole: true, advanced: false, ..answer(1_000, 891_000, 17_520) });
+        schedule.on_ack(&AckContent { hole: true, advanced: false, ..content(1_000, 891_000, 17_520) });
         assert_eq!(schedule.extension(), 0);
-        schedule.on_ack(&answer(1_200, 908_520, 17_520));
+        schedule.on_ack(&content(1_200, 908_520, 17_520));
         assert_eq!(schedule.extension(), 90_000);
-        schedule.on_ack(&answer(1_210, 908_520, 0));
+        schedule.on_ack(&content(1_210, 908_520, 0));
         assert_eq!(schedule.extension(), 0);
     }
 
@@ -234,11 +234,11 @@ mod tests {
     #[test]
     fn after_a_hole_the_extension_grows_with_what_is_acknowledged() {
         let mut schedule = Accelerated { regrows: true, ..settled(|_| 17_520) };
-        schedule.on_ack(&answer(1_000, 900_000, 17_520));
-        schedule.on_ack(&Answer { hole: true, advanced: false, ..answer(1_010, 900_000, 17_520) });
+        schedule.on_ack(&content(1_000, 900_000, 17_520));
+        schedule.on_ack(&AckContent { hole: true, advanced: false, ..content(1_010, 900_000, 17_520) });
         let extensions: Vec<u64> = (0..12)
             .map(|i| {
-                schedule.on_ack(&answer(1_200 + 10 * i, 917_520 + 9_000 * i, 17_520));
+                schedule.on_ack(&content(1_200 + 10 * i, 917_520 + 9_000 * i, 17_520));
                 schedule.extension()
             })
             .collect();
@@ -251,7 +251,7 @@ mod tests {
         let mut schedule = Accelerated::default();
         for i in 0..10_000u64 {
             let now = Instant::ZERO + Duration::from_micros(10 * i);
-            schedule.on_ack(&Answer { now, ..answer(0, 1_000 * i, 64_000) });
+            schedule.on_ack(&AckContent { now, ..content(0, 1_000 * i, 64_000) });
         }
         assert!(schedule.points.len() <= POINTS_MAX);
     }

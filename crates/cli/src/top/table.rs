@@ -60,8 +60,8 @@ impl Traffic {
             let mbps = |count: u64, earlier: Option<u64>| {
                 count.saturating_sub(earlier.unwrap_or(0)) as f64 * 8e-6 / elapsed_s
             };
-            let down = mbps(flow.downlink_bytes, earlier.map(|flow| flow.downlink_bytes));
-            let up = mbps(flow.uplink_bytes, earlier.map(|flow| flow.uplink_bytes));
+            let down = mbps(flow.totals.downlink_bytes, earlier.map(|flow| flow.totals.downlink_bytes));
+            let up = mbps(flow.totals.uplink_bytes, earlier.map(|flow| flow.totals.uplink_bytes));
             *downs.entry(&flow.subscriber).or_default() += down;
             (down_mbps, up_mbps) = (down_mbps + down, up_mbps + up);
             flows.push(flow_row(flow, down, up));
@@ -77,8 +77,8 @@ impl Traffic {
 
 fn flow_row(flow: &FlowRow, down: f64, up: f64) -> Row {
     let queue = flow.rtt_ms.zip(flow.rtt_min_ms).map(|(rtt, least)| (rtt - least).max(0.0));
-    let sent = flow.downlink_bytes + flow.retransmitted_bytes;
-    let resent = (sent > 0).then(|| 100.0 * flow.retransmitted_bytes as f64 / sent as f64);
+    let sent = flow.totals.downlink_bytes + flow.totals.retransmitted_bytes;
+    let resent = (sent > 0).then(|| 100.0 * flow.totals.retransmitted_bytes as f64 / sent as f64);
     vec![
         text(&flow.client.to_string()),
         text(&flow.server.to_string()),

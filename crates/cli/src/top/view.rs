@@ -140,7 +140,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use paceline_service::rows::{FlowRow, SCHEMA, SubscriberRow};
+    use paceline_service::rows::{FlowRow, FlowTotalsRow, SCHEMA, SubscriberRow};
 
     fn flow(index: u16, megabytes: u64) -> FlowRow {
         FlowRow {
@@ -164,14 +164,16 @@ mod tests {
             waiting_bytes: 3_000,
             buffered_bytes: 63_000,
             ack_delay_ms: 0.0,
-            downlink_bytes: megabytes * 1_000_000,
-            uplink_bytes: 0,
-            mean_wait_ms: 2.5,
-            retransmissions: 0,
-            retransmitted_bytes: 20_000 * u64::from(index),
-            server_retransmissions: 0,
-            lost_bytes: 0,
-            timeouts: 0,
+            totals: FlowTotalsRow {
+                downlink_bytes: megabytes * 1_000_000,
+                uplink_bytes: 0,
+                mean_wait_ms: 2.5,
+                retransmissions: 0,
+                retransmitted_bytes: 20_000 * u64::from(index),
+                server_retransmissions: 0,
+                lost_bytes: 0,
+                timeouts: 0,
+            },
         }
     }
 

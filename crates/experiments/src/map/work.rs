@@ -14,16 +14,16 @@ use crate::common::progress_bar;
 use crate::cpu_time::CpuTime;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::interrupt;
-use crate::kept::{Kept, Record};
 use crate::pool::work_off;
 use crate::run::lab::Watch;
 use crate::run::sim;
+use crate::run_cache::{Record, RunCache};
 use crate::scenario::{ScenarioFile, parse};
 
 /// All finished runs of one kind, by key.
 #[derive(Debug)]
 pub(super) struct Runs {
-    kept: Kept<Outcome>,
+    kept: RunCache<Outcome>,
     made: HashMap<String, Record<Outcome>>,
     /// The errors of failed runs.
     pub(super) failures: Vec<String>,
@@ -58,7 +58,7 @@ impl Runs {
             eprintln!("{} is of another build of the program: now {}", path.display(), aside.display());
         }
         drop(text);
-        let mut kept = Kept::open(path, program, fresh)?;
+        let mut kept = RunCache::open(path, program, fresh)?;
         Ok(Runs { made: std::mem::take(&mut kept.records), kept, failures: Vec::new() })
     }
 

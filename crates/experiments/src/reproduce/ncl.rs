@@ -14,8 +14,8 @@ use super::report::{Report, Section};
 use crate::choices::NclPart;
 use crate::error::Result;
 use crate::interrupt;
-use crate::kept::Values;
 use crate::options::NclOptions;
+use crate::run_cache::Values;
 use cells::Cell;
 
 /// Runs what is asked for, prints it beside the published results, and judges the bounds.

@@ -10,8 +10,9 @@ use crate::common::{BY_SHARE, progress_bar};
 use crate::cpu_time::CpuTime;
 use crate::error::{Error, Kind, Result};
 use crate::interrupt;
-use crate::kept::{Kept, Record, Values};
 use crate::pool::work_off;
+use crate::run_cache::{Record, RunCache, Values};
+use crate::units::counted;
 
 /// One simulation.
 pub(super) struct Job<'a> {
@@ -32,7 +33,7 @@ pub(super) type Work<'a> =
 pub(super) struct Records(HashMap<String, Record>);
 
 /// Runs the jobs that have no stored result. A job that several tables show runs once.
-pub(super) fn run_all(mut jobs: Vec<Job<'_>>, kept: &Kept, threads: u32, quiet: bool) -> Result<Records> {
+pub(super) fn run_all(mut jobs: Vec<Job<'_>>, kept: &RunCache, threads: u32, quiet: bool) -> Result<Records> {
     let mut seen = HashSet::new();
     jobs.retain(|job| seen.insert(job.key()));
     let total = jobs.len();
@@ -41,7 +42,11 @@ pub(super) fn run_all(mut jobs: Vec<Job<'_>>, kept: &Kept, threads: u32, quiet: 
         jobs.into_iter().filter(|job| !kept.records.contains_key(&job.key())).collect();
     if todo.len() < total {
         let path = kept.path().display();
-        eprintln!("{} of {total} runs are in {path} already; --fresh does them again", total - todo.len());
+        eprintln!(
+            "already finished: {} of {}, in {path}; --fresh repeats them",
+            total - todo.len(),
+            counted(total, "run")
+        );
     }
     todo.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     let bar = progress_bar(todo.iter().map(ticks).sum(), quiet, BY_SHARE);
@@ -117,7 +122,7 @@ impl Watch for UntilInterrupted {
     }
 }
 
-fn run(job: &Job<'_>, kept: &Kept, bar: &ProgressBar) -> Result<Record> {
+fn run(job: &Job<'_>, kept: &RunCache, bar: &ProgressBar) -> Result<Record> {
     bar.set_message(job.name.clone());
     let started = CpuTime::now();
     let outcome = (job.work)(&mut UntilInterrupted);
@@ -168,7 +173,7 @@ mod tests {
             [1, 2, 3, 3].map(job).into()
         };
         for _ in 0..2 {
-            let kept = Kept::open(&folder.path().join("runs"), "p", false).unwrap();
+            let kept = RunCache::open(&folder.path().join("runs"), "p", false).unwrap();
             let records = run_all(jobs(), &kept, 2, true).unwrap();
             assert_eq!((records.values("a", 3, "x").len(), records.sum("a", 2, "x")), (3, 4.0));
             assert!(records.values("a", 3, "y").is_empty());

@@ -185,7 +185,7 @@ fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
         let share = flow.share();
         if flow.bypass || share != ShareConfig::default() {
             let matches = FlowMatch { server_port: Some(planned.port), ..FlowMatch::default() };
-            let action = if flow.bypass { FlowAction::Bypass } else { FlowAction::Accelerate };
+            let action = if flow.bypass { FlowAction::Pass } else { FlowAction::Accelerate };
             config.sharing.flows.push(FlowRule { matches, action, share, ..FlowRule::default() });
         }
     }

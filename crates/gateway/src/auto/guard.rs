@@ -19,7 +19,7 @@ pub(crate) fn may_open(max: usize, all: usize, own: usize) -> bool {
 
 /// Bytes that a flow's ACKs covered, and those of them that were not sent.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Claim {
+pub(crate) struct OptimisticAcks {
     acked: u64,
     unsent: u64,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Claim {
 /// long.
 const UNSENT_MAX: u64 = 1 << 20;
 
-impl Claim {
+impl OptimisticAcks {
     /// Handles an ACK that covers `acked` bytes for the first time, of which `unsent` had not left for the client. True
     /// if this is more than an accident: half of the recently acknowledged bytes, and more than `UNSENT_MAX`. That is
     /// optimistic ACKing (Savage et al., TCP Congestion Control with a Misbehaving Receiver, CCR 29(5), 1999).
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn an_accident_is_no_claim() {
-        let mut claim = Claim::default();
+        let mut claim = OptimisticAcks::default();
         assert!(!claim.on_ack(500_000, 500_000));
         assert!(!(0..10_000).any(|_| claim.on_ack(100_000, 1_000)));
         assert!((0..100).any(|_| claim.on_ack(100_000, 90_000)));

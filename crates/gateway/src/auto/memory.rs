@@ -6,8 +6,8 @@
 use core::net::IpAddr;
 
 use paceline_wire::{Duration, Instant, Rate};
-use slab::Slab;
 
+use crate::ids::{Arena, MemoryId};
 use crate::keyed::{Key, Map, rekeyed};
 use crate::ring::{Linked, Links, Ring};
 
@@ -167,10 +167,10 @@ pub(crate) fn server_prefix(server: IpAddr) -> IpAddr {
 /// Values by address. The least recently noted one goes first.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Places<T> {
-    all: Slab<Place<T>>,
-    by_address: Map<IpAddr, u32>,
+    all: Arena<MemoryId, Place<T>>,
+    by_address: Map<IpAddr, MemoryId>,
     /// The least recently noted one first.
-    order: Ring,
+    order: Ring<MemoryId>,
 }
 
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -179,36 +179,38 @@ struct Place<T> {
     value: T,
     /// Last renewal. After [`FORGOTTEN`] the value begins anew.
     noted: Instant,
-    links: Links,
+    links: Links<MemoryId>,
 }
 
 impl<T> Linked for Place<T> {
-    fn links(&mut self) -> &mut Links {
+    type Id = MemoryId;
+
+    fn links(&mut self) -> &mut Links<MemoryId> {
         &mut self.links
     }
 }
 
 impl<T> Default for Places<T> {
     fn default() -> Self {
-        Places { all: Slab::new(), by_address: Map::default(), order: Ring::default() }
+        Places { all: Arena::new(), by_address: Map::default(), order: Ring::default() }
     }
 }
 
 impl<T> Places<T> {
     fn is_sound(&self) -> bool {
-        let links = |id: u32| self.all.get(id as usize).map(|place| place.links);
-        let has_place = |(address, id): (&IpAddr, &u32)| {
-            self.all.get(*id as usize).is_some_and(|place| place.address == *address)
+        let links = |id| self.all.get(id).map(|place| place.links);
+        let has_place = |(address, id): (&IpAddr, &MemoryId)| {
+            self.all.get(*id).is_some_and(|place| place.address == *address)
         };
         self.by_address.len() == self.all.len()
             && self.by_address.iter().all(has_place)
-            && self.order.is_whole(self.all.iter().map(|(id, _)| id as u32), links)
+            && self.order.is_whole(self.all.iter().map(|(id, _)| id), links)
     }
 }
 
 impl<T: Default> Places<T> {
     fn get(&self, now: Instant, address: IpAddr) -> Option<&T> {
-        let place = &self.all[*self.by_address.get(&address)? as usize];
+        let place = &self.all[*self.by_address.get(&address)?];
         (now.saturating_since(place.noted) < FORGOTTEN).then_some(&place.value)
     }
 
@@ -222,7 +224,7 @@ impl<T: Default> Places<T> {
             None => self.insert(now, address),
         };
         self.order.push_back(&mut self.all, id);
-        let place = &mut self.all[id as usize];
+        let place = &mut self.all[id];
         if now.saturating_since(place.noted) >= FORGOTTEN {
             place.value = T::default();
             place.noted = now;
@@ -232,16 +234,16 @@ impl<T: Default> Places<T> {
         &mut place.value
     }
 
-    fn insert(&mut self, now: Instant, address: IpAddr) -> u32 {
+    fn insert(&mut self, now: Instant, address: IpAddr) -> MemoryId {
         if self.all.len() >= PLACES
             && let Some(oldest) = self.order.front()
         {
             self.order.remove(&mut self.all, oldest);
-            let gone = self.all.remove(oldest as usize);
+            let gone = self.all.remove(oldest);
             self.by_address.remove(&gone.address);
         }
         let place = Place { address, value: T::default(), noted: now, links: Links::default() };
-        let id = self.all.insert(place) as u32;
+        let id = self.all.insert(place);
         self.by_address.insert(address, id);
         id
     }

@@ -65,7 +65,8 @@ pub enum FlowAction {
     /// [`FlowMode::Auto`](crate::config::FlowMode::Auto) decides.
     Auto,
     /// Forward it unchanged.
-    Bypass,
+    #[serde(alias = "bypass")]
+    Pass,
 }
 
 /// One rule. The first that matches a new flow decides.

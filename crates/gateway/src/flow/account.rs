@@ -2,12 +2,13 @@
 
 use super::Context;
 use crate::config::GatewayConfig;
+use crate::ids::SubscriberId;
 use crate::pool::{MemoryUse, may_keep, most_advertised};
 
 /// Subscriber, weight and memory of a flow.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Account {
-    subscriber: u32,
+    subscriber: SubscriberId,
     weight: u32,
     /// The largest window shown to the server, if a rule sets one.
     pub(super) window_max_bytes: Option<u64>,
@@ -20,11 +21,11 @@ pub(super) struct Account {
 }
 
 impl Account {
-    pub(super) fn new(subscriber: u32, weight: u32) -> Self {
+    pub(super) fn new(subscriber: SubscriberId, weight: u32) -> Self {
         Account { subscriber, weight, window_max_bytes: None, advertised: 0, charged: 0 }
     }
 
-    pub(super) fn subscriber(&self) -> u32 {
+    pub(super) fn subscriber(&self) -> SubscriberId {
         self.subscriber
     }
 

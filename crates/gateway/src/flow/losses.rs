@@ -6,7 +6,7 @@
 
 use paceline_wire::{Duration, Instant};
 
-use super::recovery::Left;
+use super::recovery::LeftLink;
 use super::timers::Timers;
 use super::{Context, Flow};
 use crate::config::RetransmissionMode;
@@ -15,8 +15,8 @@ use crate::observe::Event;
 
 impl Flow {
     /// Takes all that left the link up to `arrived` off the log, and marks what is missing of it.
-    pub(super) fn on_left_until(&mut self, ctx: &mut Context<'_>, arrived: Arrived) -> Left {
-        let mut left = Left::default();
+    pub(super) fn on_left_until(&mut self, ctx: &mut Context<'_>, arrived: Arrived) -> LeftLink {
+        let mut left = LeftLink::default();
         while let Some(gone) = self.flight.pop_until(arrived) {
             left.bytes += gone.end - gone.start;
             left.sent_at = Some(gone.sent_at);
@@ -26,15 +26,15 @@ impl Flow {
     }
 
     /// Handles a duplicate ACK without news: one more segment has left the link.
-    pub(super) fn on_left_one(&mut self, ctx: &mut Context<'_>) -> Left {
+    pub(super) fn on_left_one(&mut self, ctx: &mut Context<'_>) -> LeftLink {
         let too_young = |sent_at| ctx.now.saturating_since(sent_at) < self.shortest_rtt();
         if self.flight.oldest_sent_at().is_none_or(too_young) {
-            return Left::default();
+            return LeftLink::default();
         }
         if self.flight.oldest_retransmits(self.board.una()) && !self.recovery.on_surplus() {
-            return Left::default();
+            return LeftLink::default();
         }
-        let Some(gone) = self.flight.pop_segment(self.segment()) else { return Left::default() };
+        let Some(gone) = self.flight.pop_segment(self.segment()) else { return LeftLink::default() };
         let found = self.recovery.found;
         self.on_left(ctx, gone);
         if self.handshake.sack() {
@@ -45,7 +45,7 @@ impl Flow {
             // A segment beyond the client's window has left the link, too, but the client discards it.
             self.recovery.on_told(gone.end - gone.start);
         }
-        Left { bytes: gone.end - gone.start, sent_at: Some(gone.sent_at) }
+        LeftLink { bytes: gone.end - gone.start, sent_at: Some(gone.sent_at) }
     }
 
     fn on_left(&mut self, ctx: &mut Context<'_>, gone: Transmission) {

@@ -53,6 +53,7 @@ use crate::config::{FlowMode, GatewayConfig, RetransmissionMode, ScheduleMode};
 use crate::context::Context;
 use crate::flight::Flight;
 use crate::handshake::{Handshake, Shifts};
+use crate::ids::SubscriberId;
 use crate::link_report::LinkReport;
 use crate::modulation::Modulation;
 use crate::observe::Event;
@@ -73,7 +74,7 @@ use life::Life;
 pub(crate) use life::Phase;
 use passed_on::PassedOn;
 pub(crate) use path_mtu::PathMtu;
-use proof::Proof;
+use proof::HandshakeProof;
 use pure_acks::PureAcks;
 use recovery::Recovery;
 use round_trips::RoundTrips;
@@ -92,7 +93,7 @@ pub(crate) struct Flow {
     #[serde(flatten)]
     life: Life,
     #[serde(flatten)]
-    proof: Proof,
+    proof: HandshakeProof,
     handshake: Handshake,
     shifts: Shifts,
     #[serde(flatten)]
@@ -130,12 +131,18 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(key: FlowKey, subscriber: u32, weight: u32, ack_interval: usize, now: Instant) -> Self {
+    pub(crate) fn new(
+        key: FlowKey,
+        subscriber: SubscriberId,
+        weight: u32,
+        ack_interval: usize,
+        now: Instant,
+    ) -> Self {
         Flow {
             key,
             account: Account::new(subscriber, weight),
             life: Life::new(now),
-            proof: Proof::default(),
+            proof: HandshakeProof::default(),
             handshake: Handshake::default(),
             shifts: Shifts::default(),
             upstream: ClientStream::default(),
@@ -197,7 +204,7 @@ impl Flow {
         packet.verify_checksum() && packet.tcp().is_some_and(refuses)
     }
 
-    pub(crate) fn subscriber(&self) -> u32 {
+    pub(crate) fn subscriber(&self) -> SubscriberId {
         self.account.subscriber()
     }
 

@@ -3,7 +3,7 @@
 use paceline_wire::{Flags, Packet, PortId, Seq, Tcp};
 
 use super::client_stream::Uplink;
-use super::resumption::Said;
+use super::resumption::StreamPositions;
 use super::{Context, Flow, Phase};
 use crate::observe::Event;
 use crate::{RADIO, WAN};
@@ -83,7 +83,7 @@ impl Flow {
         }
         let shift = if from == WAN { self.shifts.server } else { self.shifts.client };
         let ends = self.proof.resumption.get_or_insert_default();
-        let said = ends.on_packet(from, Said::by(tcp, shift), ctx.config.virtual_window.max_bytes);
+        let said = ends.on_packet(from, StreamPositions::by(tcp, shift), ctx.config.virtual_window.max_bytes);
         let Some((server, client)) = said else { return false };
         self.proof.resumption = None;
         self.life.open();

@@ -9,7 +9,7 @@ use crate::WAN;
 
 /// What the SYNs have shown, and SYNs that came later.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Proof {
+pub(super) struct HandshakeProof {
     /// True if the end that opened the flow has answered the other's SYN: it is at its address.
     #[serde(default = "yes")]
     is_proven: bool,
@@ -31,7 +31,7 @@ fn yes() -> bool {
     true
 }
 
-impl Proof {
+impl HandshakeProof {
     /// Returns the first sequence number of the end at this side.
     pub(super) fn isn(&self, from: PortId) -> Option<u32> {
         if from == WAN { self.server_isn } else { self.client_isn }

@@ -20,7 +20,7 @@ const SURPLUS_MIN: u32 = 3;
 
 /// What has left the link according to an ACK.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Left {
+pub(super) struct LeftLink {
     pub(super) bytes: u64,
     /// Departure of its last transmission.
     pub(super) sent_at: Option<Instant>,
@@ -28,7 +28,7 @@ pub(super) struct Left {
 
 /// What was found lost.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Found {
+pub(super) struct FoundLost {
     pub(super) bytes: u64,
     pub(super) sent_at: Option<Instant>,
 }
@@ -121,7 +121,7 @@ pub(super) struct Recovery {
     reordering_persist: u32,
     /// What was found lost since the last report, and when the first of it had left.
     #[serde(default)]
-    pub(super) found: Found,
+    pub(super) found: FoundLost,
     /// Scratch space, kept so that an ACK allocates nothing.
     pub(super) parts: Vec<Range<u64>>,
     pub(super) newly: Vec<Range<u64>>,

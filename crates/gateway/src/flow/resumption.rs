@@ -11,13 +11,13 @@ use crate::WAN;
 /// The newest packet of each end.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Resumption {
-    server: Option<Said>,
-    client: Option<Said>,
+    server: Option<StreamPositions>,
+    client: Option<StreamPositions>,
 }
 
 /// What a packet says of both streams.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Said {
+pub(super) struct StreamPositions {
     /// Sequence number after the packet.
     pub(super) end: Seq,
     pub(super) ack: Seq,
@@ -28,17 +28,22 @@ pub(super) struct Said {
 /// Our choice: the largest window without scaling, so the server's window may have been this large before.
 const UPLINK_MIN: u64 = 65_535;
 
-impl Said {
+impl StreamPositions {
     /// Reads a packet whose window has this shift.
     pub(super) fn by(tcp: Tcp<'_>, shift: u8) -> Self {
-        Said { end: tcp.end_seq(), ack: tcp.ack(), window: u64::from(tcp.window()) << shift }
+        StreamPositions { end: tcp.end_seq(), ack: tcp.ack(), window: u64::from(tcp.window()) << shift }
     }
 }
 
 impl Resumption {
     /// Notes what a packet at this side says. Returns what the server and the client have said if they agree on the
     /// positions. At most `window` bytes are then in flight to the client.
-    pub(super) fn on_packet(&mut self, from: PortId, said: Said, window: u64) -> Option<(Said, Said)> {
+    pub(super) fn on_packet(
+        &mut self,
+        from: PortId,
+        said: StreamPositions,
+        window: u64,
+    ) -> Option<(StreamPositions, StreamPositions)> {
         *(if from == WAN { &mut self.server } else { &mut self.client }) = Some(said);
         let (server, client) = self.server.zip(self.client)?;
         let apart = |end: Seq, ack: Seq| u64::from(end.distance(ack).unsigned_abs());

@@ -8,7 +8,7 @@ use super::acceptance::OfClient;
 use super::ack_filter::{duplicate_told, hide_own_duplicates, hide_sacks};
 use super::client_window::WindowReport;
 use super::missing::Missing;
-use super::recovery::Left;
+use super::recovery::LeftLink;
 use super::{Context, Flow, LinkReport, Phase};
 use crate::RADIO;
 use crate::counters::PassReason;
@@ -204,7 +204,7 @@ impl Flow {
             ctx.counters.reneged += 1;
             self.board.forget_sacks();
         }
-        let mut left = Left::default();
+        let mut left = LeftLink::default();
         if arrival.arrived.order > 0 {
             left = self.on_left_until(ctx, arrival.arrived);
         } else if duplicate && !news {
@@ -393,38 +393,7 @@ impl Flow {
         } else {
             self.client.seen_from(ack)
         };
-        // A flow that begins on a full link gets its share of it.
-        let share = self.path.share;
-        let begins = (self.path.full && share > Rate::ZERO).then_some(share);
-        let rate = self.client.rate().carried().map(|rate| rate.max(share)).or(begins);
-        let (una, received) = (self.board.una(), self.stream.received());
-        let kept = self.repairs(ctx.config) && una >= self.stream.passed();
-        let gap = if kept { self.buffer.gap_bytes(una, received) } else { 0 };
-        let input = WindowInput {
-            ack,
-            client_window,
-            received,
-            waiting: self.waiting(),
-            rate,
-            round_trip: self.smoothed_rtt() + self.round_trips.of_server() + self.modulation.delay(),
-            server_rtt: self.round_trips.of_server(),
-            server_jitter: self.round_trips.server_jitter(),
-            shortest: self.shortest_rtt() + self.round_trips.of_server(),
-            sample: self.round_trips.take_sample(),
-            segment: self.segment(),
-            weight: self.account.weight(),
-            max_bytes: self.account.window_max(ctx.config),
-            target: Duration::from_millis(ctx.config.virtual_window.target_ms),
-            pool_share: self.account.most_advertised(ctx),
-            first: self.watch.first_window(),
-            full: self.path.full,
-            alone: self.path.alone,
-            link: self.path.link,
-            passes: self.life.gave_up() || self.needs_no_room() && !self.watch.ends_passing(),
-            late_acks: self.watch.has_late_acks() && !self.life.gave_up(),
-            gap,
-            repairs: self.totals.retransmissions,
-        };
+        let input = self.window_input(ctx, ack, client_window);
         let config = &ctx.config.virtual_window;
         let shown_before = self.shown.edge();
         let field = match held.edit {
@@ -451,6 +420,42 @@ impl Flow {
         self.filter.on_passed(ctx.now, self.round_trips.of_server(), ack, window, flags);
         self.observe_ack(ctx, client_window, window);
         ctx.pass_to_server(packet);
+    }
+
+    /// Collects what the virtual window depends on, and takes the round trip's newest sample.
+    fn window_input(&mut self, ctx: &Context<'_>, ack: u64, client_window: u64) -> WindowInput {
+        // A flow that begins on a full link gets its share of it.
+        let share = self.path.share;
+        let begins = (self.path.full && share > Rate::ZERO).then_some(share);
+        let rate = self.client.rate().carried().map(|rate| rate.max(share)).or(begins);
+        let (una, received) = (self.board.una(), self.stream.received());
+        let kept = self.repairs(ctx.config) && una >= self.stream.passed();
+        let gap = if kept { self.buffer.gap_bytes(una, received) } else { 0 };
+        WindowInput {
+            ack,
+            client_window,
+            received,
+            waiting: self.waiting(),
+            rate,
+            round_trip: self.smoothed_rtt() + self.round_trips.of_server() + self.modulation.delay(),
+            server_rtt: self.round_trips.of_server(),
+            server_jitter: self.round_trips.server_jitter(),
+            shortest: self.shortest_rtt() + self.round_trips.of_server(),
+            sample: self.round_trips.take_sample(),
+            segment: self.segment(),
+            weight: self.account.weight(),
+            max_bytes: self.account.window_max(ctx.config),
+            target: Duration::from_millis(ctx.config.virtual_window.target_ms),
+            pool_share: self.account.most_advertised(ctx),
+            first: self.watch.first_window(),
+            full: self.path.full,
+            alone: self.path.alone,
+            link: self.path.link,
+            passes: self.life.gave_up() || self.needs_no_room() && !self.watch.ends_passing(),
+            late_acks: self.watch.has_late_acks() && !self.life.gave_up(),
+            gap,
+            repairs: self.totals.retransmissions,
+        }
     }
 
     fn observe_ack(&self, ctx: &mut Context<'_>, client_window: u64, virtual_window: u64) {

@@ -6,7 +6,7 @@ use paceline_wire::{Flags, Instant, Packet, Tcp};
 
 use super::{Context, Flow};
 use crate::config::QueueBoundMode;
-use crate::upload::{FIRST_FLIGHT, FIRST_WINDOW, Own, Passed, UploadData, UploadReport, UploadWatch};
+use crate::upload::{FIRST_FLIGHT, FIRST_WINDOW, Passed, UploadData, UploadReport, UploadState, UploadWatch};
 
 impl Flow {
     /// Handles a packet of the client. Returns what it says of the uplink.
@@ -51,7 +51,7 @@ impl Flow {
     }
 
     /// Sets what its subscriber knows of the upload.
-    pub(crate) fn set_own_upload(&mut self, own: Own) {
+    pub(crate) fn set_own_upload(&mut self, own: UploadState) {
         if let Some(upload) = &mut self.upstream.upload {
             upload.own = own;
         }

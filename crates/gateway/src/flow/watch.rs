@@ -3,7 +3,7 @@
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::trial::Trial;
-use crate::auto::{Claim, Decision, Known, Reason, Seen, UplinkDelay, What, is_late};
+use crate::auto::{Decision, Known, OptimisticAcks, Reason, Seen, UplinkDelay, What, is_late};
 use crate::status::FlowTotals;
 use crate::virtual_window::FIRST_WINDOW;
 
@@ -15,7 +15,7 @@ pub(super) struct Watch {
     told_delivered: u64,
     told_lost: u64,
     pub(super) uplink: UplinkDelay,
-    claim: Claim,
+    claim: OptimisticAcks,
     /// The highest acknowledgement, even of data that has not left.
     #[serde(default)]
     claimed: u64,

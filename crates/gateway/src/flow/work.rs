@@ -4,6 +4,7 @@ use paceline_wire::{
     Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr, TcpRepr,
 };
 
+use crate::ids::EntryId;
 use crate::{Gateway, GatewayConfig, RADIO, WAN};
 
 /// The most looks for a packet that touches one piece of the stream. They include those for packets that leave by it,
@@ -13,7 +14,7 @@ const LOOKS_MAX: u64 = 40;
 struct Counted {
     gateway: Gateway,
     now: Instant,
-    id: u32,
+    id: EntryId,
     /// The most looks for one packet since the last question.
     most: u64,
 }
@@ -26,7 +27,8 @@ impl Counted {
     /// A flow whose client shows a window of a gigabyte and acknowledges nothing by itself.
     fn open() -> Counted {
         let now = Instant::ZERO + Duration::from_secs(1);
-        let mut counted = Counted { gateway: Gateway::new(GatewayConfig::default()), now, id: 0, most: 0 };
+        let mut counted =
+            Counted { gateway: Gateway::new(GatewayConfig::default()), now, id: EntryId::default(), most: 0 };
         let packets = [(RADIO, Flags::SYN), (WAN, Flags::SYN | Flags::ACK), (RADIO, Flags::ACK)];
         for (port, flags) in packets {
             counted.gateway.handle_packet(now, port, packet(port, 0, 1, flags, 0, &[]));

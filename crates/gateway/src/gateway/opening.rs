@@ -7,6 +7,7 @@ use crate::auto::{Decision, Reason, What, may_open};
 use crate::config::VirtualWindowMode;
 use crate::counters::PassReason;
 use crate::flow::{Flow, SynIs};
+use crate::ids::EntryId;
 use crate::link_report::LinkReport;
 use crate::mode::Mode;
 use crate::observe::Event;
@@ -16,7 +17,7 @@ use crate::status::FlowStage;
 
 /// A new flow, in the mode chosen for it.
 enum Admitted {
-    Transparent(u32),
+    Transparent(EntryId),
     Split,
 }
 
@@ -142,7 +143,7 @@ impl Gateway {
         if may_open { Ok(()) } else { Err(PassReason::TooManyFlows) }
     }
 
-    pub(crate) fn drop_half_open(&mut self, now: Instant, id: u32) {
+    pub(crate) fn drop_half_open(&mut self, now: Instant, id: EntryId) {
         self.shared.counters.half_open_dropped += 1;
         match self.table.split(id) {
             Some(entry) => self.split.remove(&mut self.shared.context(now), &mut self.table, entry.flow),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Split;
 use super::split_flow::SplitFlow;
+use crate::ids::{EntryId, SplitFlowId};
 use crate::table::Table;
 use crate::timers::Timers;
 
@@ -16,7 +17,7 @@ use crate::timers::Timers;
 /// Each is serialised separately. If one cannot be read, only that one is lost.
 #[derive(Serialize)]
 pub struct SplitState<'a> {
-    id: u32,
+    id: SplitFlowId,
     #[serde(rename = "pair")]
     flow: &'a SplitFlow,
     /// One value for the server's leg, one for the client's. True if its unread data lies in memory directly behind the
@@ -27,7 +28,7 @@ pub struct SplitState<'a> {
 /// A [`SplitState`] that was read.
 #[derive(Debug, Deserialize)]
 pub struct SplitTakenOver {
-    id: u32,
+    id: SplitFlowId,
     #[serde(rename = "pair")]
     flow: Box<SplitFlow>,
     #[serde(default)]
@@ -36,20 +37,20 @@ pub struct SplitTakenOver {
 
 /// The order of turns, and the timers.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Order {
-    ready: Vec<u32>,
-    turn: Option<(u32, u32)>,
-    timers: Timers,
+pub(crate) struct TurnOrder {
+    ready: Vec<SplitFlowId>,
+    turn: Option<(SplitFlowId, u32)>,
+    timers: Timers<SplitFlowId>,
 }
 
 impl Split {
     pub(crate) fn states(&self) -> impl Iterator<Item = SplitState<'_>> {
-        self.flows.iter().map(|(id, flow)| SplitState { id: id as u32, flow, seams: flow.seams() })
+        self.flows.iter().map(|(id, flow)| SplitState { id, flow, seams: flow.seams() })
     }
 
-    pub(crate) fn order(&self) -> Order {
-        Order {
-            ready: self.ready.ids(|id| self.flows[id as usize].links).collect(),
+    pub(crate) fn order(&self) -> TurnOrder {
+        TurnOrder {
+            ready: self.ready.ids(|id| self.flows[id].links).collect(),
             turn: self.turn,
             timers: self.timers.clone(),
         }
@@ -57,33 +58,33 @@ impl Split {
 
     /// Returns all flows that cannot go on without this process, or without an earlier one.
     pub(crate) fn keys(&self) -> impl Iterator<Item = FlowKey> {
-        let told = self.flows.iter().filter(|(_, flow)| flow.client.is_some());
-        told.map(|(_, flow)| flow.key).chain(self.lapsed.keys())
+        let told = self.flows.values().filter(|flow| flow.client.is_some());
+        told.map(|flow| flow.key).chain(self.lapsed.keys())
     }
 
     /// Returns the bytes that split flows keep.
     pub(crate) fn buffered(&self) -> u64 {
-        self.flows.iter().map(|(_, flow)| flow.counted).sum()
+        self.flows.values().map(|flow| flow.counted).sum()
     }
 
     /// Returns the bytes that servers of split flows may send by the windows that they were shown.
     pub(crate) fn advertised(&self) -> u64 {
-        self.flows.iter().map(|(_, flow)| flow.advertised).sum()
+        self.flows.values().map(|flow| flow.advertised).sum()
     }
 
     /// Continues those flows that have a place in the table and are consistent.
-    pub(crate) fn continued(flows: Vec<SplitTakenOver>, order: Order, table: &Table) -> Split {
+    pub(crate) fn continued(flows: Vec<SplitTakenOver>, order: TurnOrder, table: &Table) -> Split {
         let has_place = |taken: &SplitTakenOver| table.has_split(taken.flow.place, taken.id);
         let whole = |mut taken: SplitTakenOver| {
             taken.flow.lay_seams(taken.seams);
-            (taken.id as usize, taken.flow)
+            (taken.id, taken.flow)
         };
         let flows = flows.into_iter().filter(has_place).filter(|taken| taken.flow.is_sound()).map(whole);
         let mut split = Split { flows: flows.collect(), timers: order.timers, ..Split::default() };
-        split.by_key = split.flows.iter().map(|(id, flow)| (flow.key, id as u32)).collect();
-        split.turn = order.turn.filter(|&(id, _)| split.flows.contains(id as usize));
+        split.by_key = split.flows.iter().map(|(id, flow)| (flow.key, id)).collect();
+        split.turn = order.turn.filter(|&(id, _)| split.flows.contains(id));
         for id in order.ready {
-            if split.flows.contains(id as usize) {
+            if split.flows.contains(id) {
                 split.mark_ready(id);
             }
         }
@@ -91,8 +92,8 @@ impl Split {
     }
 
     /// True if flow `id` is here, with this place in the table.
-    pub(crate) fn goes_on(&self, place: u32, id: u32) -> bool {
-        self.flows.get(id as usize).is_some_and(|flow| flow.place == place)
+    pub(crate) fn goes_on(&self, place: EntryId, id: SplitFlowId) -> bool {
+        self.flows.get(id).is_some_and(|flow| flow.place == place)
     }
 }
 

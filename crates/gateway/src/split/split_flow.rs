@@ -18,6 +18,7 @@ use super::upload::SplitUpload;
 use crate::auto::{Reason, UplinkDelay};
 use crate::config::GatewayConfig;
 use crate::flow::PathMtu;
+use crate::ids::{EntryId, SplitFlowId};
 use crate::path_estimate::PathEstimate;
 use crate::pool::PIECE_MIN;
 use crate::ring::Links;
@@ -45,7 +46,7 @@ pub(super) struct SplitFlow {
     #[serde(default)]
     pub(super) upload: Option<Box<SplitUpload>>,
     /// Its place in the table.
-    pub(super) place: u32,
+    pub(super) place: EntryId,
     pub(super) bounds: Bounds,
     /// Gaps in the server's data.
     #[serde(default)]
@@ -65,7 +66,7 @@ pub(super) struct SplitFlow {
     #[serde(skip)]
     pub(super) ready: bool,
     #[serde(skip)]
-    pub(super) links: Links,
+    pub(super) links: Links<SplitFlowId>,
     /// Its timer in the heap.
     pub(super) armed: Option<Instant>,
 }
@@ -136,7 +137,7 @@ impl SplitFlow {
             reason: None,
             uplink: UplinkDelay::default(),
             upload: None,
-            place: 0,
+            place: EntryId::default(),
             bounds: Bounds {
                 target: Duration::from_millis(config.virtual_window.target_ms),
                 in_flight: u64::MAX,

@@ -11,7 +11,7 @@ use crate::config::QueueBoundMode;
 use crate::context::SplitContext as Context;
 use crate::pool::{MemoryUse, PIECE_MIN, may_keep};
 use crate::upload::{
-    FIRST_FLIGHT, FIRST_WINDOW, Own, Passed, UploadData, UploadPath, UploadReport, UploadWatch,
+    FIRST_FLIGHT, FIRST_WINDOW, Passed, UploadData, UploadPath, UploadReport, UploadState, UploadWatch,
 };
 
 /// State of a split flow whose client uploads.
@@ -73,7 +73,7 @@ impl SplitFlow {
     }
 
     /// Limits the bytes that its client may have in flight, by the estimate of its subscriber.
-    pub(super) fn limit_upload(&mut self, path: &UploadPath, own: Own) {
+    pub(super) fn limit_upload(&mut self, path: &UploadPath, own: UploadState) {
         let Some((upload, client)) = self.upload.as_mut().zip(self.client.as_mut()) else { return };
         let client = &mut client.connection;
         upload.watch.own = own;

@@ -46,7 +46,7 @@ pub(crate) struct Downlink {
 }
 
 /// What a report needs besides the flow's own values.
-pub(super) struct Around {
+pub(super) struct ReportContext {
     /// Bytes other than TCP that have arrived with the reported ones.
     pub(super) arrived: u64,
     /// Flows that have not ended.
@@ -187,7 +187,7 @@ impl Downlink {
     }
 
     /// Handles a client's report. True if the bound learnt something of the link.
-    pub(super) fn on_report(&mut self, now: Instant, report: &LinkReport, around: &Around) -> bool {
+    pub(super) fn on_report(&mut self, now: Instant, report: &LinkReport, context: &ReportContext) -> bool {
         let Some(bound) = &mut self.bound else {
             match report.rtt {
                 Some(rtt) => self.base_rtt.on_rtt(now, rtt, self.outstanding, self.scheduled),
@@ -207,20 +207,20 @@ impl Downlink {
         let uplink = self.uplink_queue.of_late(now).unwrap_or_default();
         self.ack_clumps.on_ack(now, uplink);
         let rtt_min = bound.rtt_min().unwrap_or_default();
-        self.late_acks.on_ack(now, uplink, rtt_min, around.uploads_are_bounded);
+        self.late_acks.on_ack(now, uplink, rtt_min, context.uploads_are_bounded);
         let answered = bound.rate().bytes_in(uplink);
         bound.on_ack(&BoundSample {
             now,
-            delivered: report.delivered + around.arrived,
+            delivered: report.delivered + context.arrived,
             rtt: report.rtt.map(|rtt| rtt.saturating_sub(uplink)),
             age: report.age.map(|age| age.saturating_sub(uplink)),
             server_rtt: report.server_rtt,
             outstanding: self.outstanding.saturating_sub(answered),
-            flows: around.flows,
+            flows: context.flows,
             limited: self.limited,
             own: report.is_own(),
             paced: report.paced,
-            crowded: around.crowded,
+            crowded: context.crowded,
         });
         self.full = core::mem::take(&mut self.limited);
         true

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use paceline_wire::Instant;
 
 use crate::bound::QueueBoundConfig;
-use crate::upload::{Own, UploadBound, UploadPath, UploadReport};
+use crate::upload::{UploadBound, UploadPath, UploadReport, UploadState};
 
 /// The link, as the gateway sees it.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -46,7 +46,7 @@ impl Uplink {
     }
 
     /// Handles arrived data of an upload.
-    pub(crate) fn on_upload(&mut self, now: Instant, report: &UploadReport) -> Own {
+    pub(crate) fn on_upload(&mut self, now: Instant, report: &UploadReport) -> UploadState {
         let config = self.upload_config;
         self.upload.get_or_insert_with(|| Box::new(UploadBound::new(config))).on_report(now, report)
     }

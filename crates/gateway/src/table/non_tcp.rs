@@ -6,6 +6,7 @@ use paceline_wire::{Instant, Packet};
 
 use super::Table;
 use crate::config::GatewayConfig;
+use crate::ids::SubscriberId;
 use crate::non_tcp::Offered;
 use crate::pool::may_keep;
 use crate::timers::disarm;
@@ -27,7 +28,7 @@ impl Table {
             return;
         }
         let index = self.subscriber_of(config, client);
-        self.subscribers[index as usize].non_tcp.get_or_insert_default().on_uplink(now, bytes);
+        self.subscribers[index].non_tcp.get_or_insert_default().on_uplink(now, bytes);
         self.arm_non_tcp(index);
     }
 
@@ -43,7 +44,7 @@ impl Table {
         let Some(&index) = self.by_prefix.get(&config.sharing.subscriber(client)) else {
             return Offered::Leaves(packet);
         };
-        let subscriber = &mut self.subscribers[index as usize];
+        let subscriber = &mut self.subscribers[index];
         let bytes = packet.ip_len() as u64;
         let contended = subscriber.contended(now, bytes);
         let (pool, memory_use) = (config.limits.max_buffer_bytes as u64, subscriber.memory_use);
@@ -67,12 +68,12 @@ impl Table {
         buffered: &mut u64,
     ) -> Option<Packet> {
         while let Some(&index) = self.stirred.last() {
-            if let Some(subscriber) = self.subscribers.get_mut(index as usize) {
+            if let Some(subscriber) = self.subscribers.get_mut(index) {
                 let contended = subscriber.contended(now, NON_TCP_ROOM);
                 let next =
                     subscriber.non_tcp.as_mut().and_then(|non_tcp| non_tcp.take(now, contended, dropped));
                 self.settle_non_tcp(index, buffered);
-                let subscriber = &mut self.subscribers[index as usize];
+                let subscriber = &mut self.subscribers[index];
                 if let Some(packet) = next {
                     let bytes = packet.ip_len() as u64;
                     subscriber.on_non_tcp_sent(now, bytes);
@@ -91,27 +92,27 @@ impl Table {
     pub(crate) fn non_tcp_timeouts(&mut self, now: Instant) {
         loop {
             let subscribers = &mut self.subscribers;
-            self.non_tcp_timers.tidy(subscribers.len(), |id| subscribers.get(id as usize)?.armed);
-            let due = self.non_tcp_timers.pop_due(now, |id, at| {
-                subscribers.get_mut(id as usize).is_some_and(|one| disarm(&mut one.armed, at))
-            });
+            self.non_tcp_timers.tidy(subscribers.len(), |id| subscribers.get(id)?.armed);
+            let due = self
+                .non_tcp_timers
+                .pop_due(now, |id, at| subscribers.get_mut(id).is_some_and(|one| disarm(&mut one.armed, at)));
             let Some(index) = due else { return };
-            let subscriber = &mut self.subscribers[index as usize];
+            let subscriber = &mut self.subscribers[index];
             subscriber.non_tcp.take_if(|non_tcp| non_tcp.is_over(now));
             if subscriber.is_over() {
                 self.forget(index);
                 continue;
             }
             self.stir(index);
-            if !self.subscribers[index as usize].stirred {
+            if !self.subscribers[index].stirred {
                 self.arm_non_tcp(index);
             }
         }
     }
 
     /// Lists a subscriber whose waiting packets other than TCP may be able to leave.
-    pub(super) fn stir(&mut self, index: u32) {
-        let subscriber = &mut self.subscribers[index as usize];
+    pub(super) fn stir(&mut self, index: SubscriberId) {
+        let subscriber = &mut self.subscribers[index];
         let waits = subscriber.non_tcp.as_ref().is_some_and(|non_tcp| non_tcp.waiting_bytes() > 0);
         if waits && !subscriber.stirred {
             subscriber.stirred = true;
@@ -120,15 +121,15 @@ impl Table {
     }
 
     /// Charges the waiting packets to the subscriber, and to the memory that all share.
-    fn settle_non_tcp(&mut self, index: u32, buffered: &mut u64) {
-        let subscriber = &mut self.subscribers[index as usize];
+    fn settle_non_tcp(&mut self, index: SubscriberId, buffered: &mut u64) {
+        let subscriber = &mut self.subscribers[index];
         let Some((before, now)) = subscriber.non_tcp.as_mut().map(|non_tcp| non_tcp.settle()) else { return };
         subscriber.memory_use.replace(before, now);
         *buffered = (*buffered + now.kept).saturating_sub(before.kept);
     }
 
-    fn arm_non_tcp(&mut self, index: u32) {
-        let subscriber = &mut self.subscribers[index as usize];
+    fn arm_non_tcp(&mut self, index: SubscriberId) {
+        let subscriber = &mut self.subscribers[index];
         if let Some(non_tcp) = &subscriber.non_tcp {
             self.non_tcp_timers.set(&mut subscriber.armed, index, non_tcp.due());
         }

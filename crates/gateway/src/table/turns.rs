@@ -4,14 +4,15 @@ use paceline_wire::Instant;
 
 use super::Table;
 use crate::config::ScheduleMode;
+use crate::ids::{EntryId, SubscriberId};
 use crate::schedule::Departure;
 use crate::share::Share;
 
 impl Table {
     /// Puts the flow into the circle of its present class. If it is new there, it goes to the back.
-    pub(super) fn join(&mut self, id: u32, now: Instant) {
-        let entry = &mut self.entries[id as usize];
-        let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
+    pub(super) fn join(&mut self, id: EntryId, now: Instant) {
+        let entry = &mut self.entries[id];
+        let subscriber = &mut self.subscribers[entry.scheduled.subscriber()];
         let class = entry.share.class(now);
         let free = entry.scheduled.needs_no_room();
         let repairing = !free && entry.scheduled.head_is_lost();
@@ -29,9 +30,9 @@ impl Table {
     }
 
     /// Takes the flow out of its circle: it has nothing to send, or must wait.
-    pub(super) fn leave(&mut self, id: u32) {
-        let entry = &mut self.entries[id as usize];
-        let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
+    pub(super) fn leave(&mut self, id: EntryId) {
+        let entry = &mut self.entries[id];
+        let subscriber = &mut self.subscribers[entry.scheduled.subscriber()];
         subscriber.repairing -= u32::from(entry.repairing);
         entry.repairing = false;
         entry.departs_at = None;
@@ -42,21 +43,21 @@ impl Table {
     }
 
     /// Puts a subscriber that wants to send into the circle of its present class.
-    pub(super) fn activate(&mut self, index: u32, now: Instant) {
-        let subscriber = &mut self.subscribers[index as usize];
+    pub(super) fn activate(&mut self, index: SubscriberId, now: Instant) {
+        let subscriber = &mut self.subscribers[index];
         if subscriber.senders() == 0 {
             return;
         }
         let class = subscriber.share.class(now);
         if subscriber.class != Some(class) {
             self.deactivate(index);
-            self.subscribers[index as usize].class = Some(class);
+            self.subscribers[index].class = Some(class);
             self.active.push_back(class, &mut self.subscribers, index);
         }
     }
 
-    pub(super) fn deactivate(&mut self, index: u32) {
-        if let Some(class) = self.subscribers[index as usize].class.take() {
+    pub(super) fn deactivate(&mut self, index: SubscriberId) {
+        if let Some(class) = self.subscribers[index].class.take() {
             self.active.remove(class, &mut self.subscribers, index);
         }
         self.stir(index);
@@ -67,15 +68,15 @@ impl Table {
     /// Subscribers take turns in the order of [`Share`], and so do the flows of each. One that cannot send is passed
     /// over. One moves to the back after as many packets as its weight (Section 7.2). A flow that needs no room does
     /// not wait behind those that need it.
-    pub(crate) fn next_sender(&mut self, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
+    pub(crate) fn next_sender(&mut self, now: Instant, mode: ScheduleMode) -> Option<(EntryId, u64)> {
         while let Some((class, index)) = self.active.front() {
             if let Some(at) = self.capacity.held_until(now) {
-                let (_, id) = self.subscribers[index as usize].front(true)?;
+                let (_, id) = self.subscribers[index].front(true)?;
                 self.look_again(id, at);
                 return None;
             }
             if let Some(next) = self.next_of_subscriber(index, now, mode) {
-                if self.subscribers[index as usize].share.take_turn() {
+                if self.subscribers[index].share.take_turn() {
                     self.active.rotate(class, &mut self.subscribers);
                 }
                 return Some(next);
@@ -86,16 +87,21 @@ impl Table {
         None
     }
 
-    fn next_of_subscriber(&mut self, index: u32, now: Instant, mode: ScheduleMode) -> Option<(u32, u64)> {
+    fn next_of_subscriber(
+        &mut self,
+        index: SubscriberId,
+        now: Instant,
+        mode: ScheduleMode,
+    ) -> Option<(EntryId, u64)> {
         let mut has_room = true;
         loop {
-            let subscriber = &mut self.subscribers[index as usize];
+            let subscriber = &mut self.subscribers[index];
             let (class, id) = subscriber.front(has_room)?;
             if let Some(at) = subscriber.share.held_until(now) {
                 self.look_again(id, at);
                 return None;
             }
-            let entry = &mut self.entries[id as usize];
+            let entry = &mut self.entries[id];
             let waiting = match entry.scheduled.next_departure(mode, now) {
                 Some(Departure::Now) => entry.share.held_until(now),
                 Some(Departure::At(at)) => Some(at),
@@ -116,7 +122,7 @@ impl Table {
             if let Some((class, id)) = self.next_repair(index, now, mode) {
                 return Some(self.grant(class, id, now));
             }
-            if let Some(at) = self.subscribers[index as usize].downlink.room_at(now, bytes) {
+            if let Some(at) = self.subscribers[index].downlink.room_at(now, bytes) {
                 self.look_again(id, at);
             }
             has_room = false;
@@ -125,8 +131,13 @@ impl Table {
 
     /// Returns a flow whose client waits for a retransmission, if one is due. It needs no room, and waits behind
     /// nobody.
-    fn next_repair(&mut self, index: u32, now: Instant, mode: ScheduleMode) -> Option<(usize, u32)> {
-        let subscriber = &mut self.subscribers[index as usize];
+    fn next_repair(
+        &mut self,
+        index: SubscriberId,
+        now: Instant,
+        mode: ScheduleMode,
+    ) -> Option<(usize, EntryId)> {
+        let subscriber = &mut self.subscribers[index];
         if subscriber.repairing == 0 {
             return None;
         }
@@ -147,9 +158,9 @@ impl Table {
     }
 
     /// Gives the turn to the flow at the front of `class`. Returns the flow and the most bytes of its packet.
-    fn grant(&mut self, class: usize, id: u32, now: Instant) -> (u32, u64) {
-        let entry = &mut self.entries[id as usize];
-        let subscriber = &mut self.subscribers[entry.scheduled.subscriber() as usize];
+    fn grant(&mut self, class: usize, id: EntryId, now: Instant) -> (EntryId, u64) {
+        let entry = &mut self.entries[id];
+        let subscriber = &mut self.subscribers[entry.scheduled.subscriber()];
         let bytes = entry.scheduled.next_bytes(subscriber.downlink.quantum());
         let limit = even_share(subscriber.downlink.room(now), subscriber.senders()).max(bytes);
         let shares = [&entry.share, &subscriber.share, &self.capacity];
@@ -162,8 +173,8 @@ impl Table {
     }
 
     /// Lets the schedule look at the flow again at `at`.
-    pub(super) fn look_again(&mut self, id: u32, at: Instant) {
-        let entry = &mut self.entries[id as usize];
+    pub(super) fn look_again(&mut self, id: EntryId, at: Instant) {
+        let entry = &mut self.entries[id];
         entry.departs_at = Some(entry.departs_at.map_or(at, |other| other.min(at)));
         self.timers.set(&mut entry.armed, id, at);
     }

@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use paceline_wire::{Duration, Instant};
 
-use super::{Own, UploadReport};
+use super::{UploadReport, UploadState};
 
 /// Number of ACKs remembered until their answer. Our choice: sixteen for a round trip, and as many for a queue as long
 /// as that. In a longer queue some ACKs stay unknown.
@@ -79,7 +79,7 @@ pub(crate) struct UploadWatch {
     timed_out: bool,
     /// Bytes arrived and not yet reported.
     unreported: u64,
-    pub(crate) own: Own,
+    pub(crate) own: UploadState,
     first: bool,
 }
 
@@ -97,7 +97,7 @@ impl UploadWatch {
             heard: Instant::ZERO,
             timed_out: false,
             unreported: 0,
-            own: Own::default(),
+            own: UploadState::default(),
             first: true,
         }
     }

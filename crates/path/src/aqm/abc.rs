@@ -10,7 +10,7 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Instant};
 
-use super::{Desk, QueueDiscipline, check_time};
+use super::{AqmContext, QueueDiscipline, check_time};
 use crate::error::ConfigError;
 use crate::queue::{DropTail, Waiting};
 use crate::queue_limit::QueueLimit;
@@ -78,9 +78,9 @@ impl Abc {
     }
 
     /// Eq. (2): f = tr / (2 cr), at most 1, in units of [`ONE`]. On a link without a limit all packets accelerate.
-    fn accelerating(&self, now: Instant, wait: Duration, desk: &Desk<'_>) -> u64 {
+    fn accelerating(&self, now: Instant, wait: Duration, ctx: &AqmContext<'_>) -> u64 {
         let from = Instant::from_nanos(now.as_nanos().saturating_sub(self.config.window.as_nanos()));
-        let Some(capacity) = desk.capacity_bytes(from.max(desk.start), now) else { return ONE };
+        let Some(capacity) = ctx.capacity_bytes(from.max(ctx.start), now) else { return ONE };
         let target = u128::from(self.target(capacity, wait));
         let current = u128::from(self.dequeued_bytes.max(1));
         (target * u128::from(ONE) / (2 * current)).min(u128::from(ONE)) as u64
@@ -109,21 +109,21 @@ impl Abc {
 }
 
 impl QueueDiscipline for Abc {
-    fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>) {
-        desk.admit(&mut self.fifo, waiting);
+    fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>) {
+        ctx.admit(&mut self.fifo, waiting);
     }
 
     /// Algorithm 1: a packet keeps its mark "accelerate" only if there is a token.
-    fn dequeue(&mut self, now: Instant, desk: &mut Desk<'_>) -> Option<Waiting> {
+    fn dequeue(&mut self, now: Instant, ctx: &mut AqmContext<'_>) -> Option<Waiting> {
         let waiting = self.fifo.pop()?;
         self.count(now, waiting.parcel.bytes);
-        let fraction = self.accelerating(now, now.saturating_since(waiting.arrival), desk);
+        let fraction = self.accelerating(now, now.saturating_since(waiting.arrival), ctx);
         self.token = (self.token + fraction).min(TOKEN_LIMIT);
-        if desk.accelerates(&waiting.parcel) {
+        if ctx.accelerates(&waiting.parcel) {
             if self.token >= ONE {
                 self.token -= ONE;
             } else {
-                desk.brake(&waiting.parcel);
+                ctx.brake(&waiting.parcel);
             }
         }
         Some(waiting)

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 use paceline_wire::{Duration, Instant};
 
-use super::{Desk, QueueDiscipline, check_time};
+use super::{AqmContext, QueueDiscipline, check_time};
 use crate::error::ConfigError;
 use crate::queue::{DropTail, Waiting};
 use crate::queue_limit::QueueLimit;
@@ -53,12 +53,12 @@ impl Codel {
 }
 
 impl QueueDiscipline for Codel {
-    fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>) {
-        desk.admit(&mut self.fifo, waiting);
+    fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>) {
+        ctx.admit(&mut self.fifo, waiting);
     }
 
-    fn dequeue(&mut self, now: Instant, desk: &mut Desk<'_>) -> Option<Waiting> {
-        self.state.dequeue(now, self.config, &mut self.fifo, desk)
+    fn dequeue(&mut self, now: Instant, ctx: &mut AqmContext<'_>) -> Option<Waiting> {
+        self.state.dequeue(now, self.config, &mut self.fifo, ctx)
     }
 
     fn len(&self) -> usize {
@@ -97,17 +97,17 @@ impl CodelState {
         now: Instant,
         config: CodelConfig,
         fifo: &mut DropTail,
-        desk: &mut Desk<'_>,
+        ctx: &mut AqmContext<'_>,
     ) -> Option<Waiting> {
         let (waiting, ok_to_drop) = self.dodequeue(now, config, fifo)?;
         if !self.dropping {
-            return if ok_to_drop { self.begin(now, config, waiting, fifo, desk) } else { Some(waiting) };
+            return if ok_to_drop { self.begin(now, config, waiting, fifo, ctx) } else { Some(waiting) };
         }
         if !ok_to_drop {
             self.dropping = false;
             return Some(waiting);
         }
-        self.go_on(now, config, waiting, fifo, desk)
+        self.go_on(now, config, waiting, fifo, ctx)
     }
 
     /// Enters the dropping state.
@@ -117,12 +117,12 @@ impl CodelState {
         config: CodelConfig,
         waiting: Waiting,
         fifo: &mut DropTail,
-        desk: &mut Desk<'_>,
+        ctx: &mut AqmContext<'_>,
     ) -> Option<Waiting> {
-        let next = if config.ecn && desk.mark(&waiting.parcel) {
+        let next = if config.ecn && ctx.mark(&waiting.parcel) {
             Some(waiting)
         } else {
-            desk.drop_early(waiting);
+            ctx.drop_early(waiting);
             self.dodequeue(now, config, fifo).map(|(next, _)| next)
         };
         self.dropping = true;
@@ -141,15 +141,15 @@ impl CodelState {
         config: CodelConfig,
         mut waiting: Waiting,
         fifo: &mut DropTail,
-        desk: &mut Desk<'_>,
+        ctx: &mut AqmContext<'_>,
     ) -> Option<Waiting> {
         while self.dropping && now >= self.drop_next {
             self.count = self.count.saturating_add(1);
-            if config.ecn && desk.mark(&waiting.parcel) {
+            if config.ecn && ctx.mark(&waiting.parcel) {
                 self.drop_next = self.control_law(self.drop_next, config.interval);
                 break;
             }
-            desk.drop_early(waiting);
+            ctx.drop_early(waiting);
             let Some((next, ok_to_drop)) = self.dodequeue(now, config, fifo) else {
                 self.dropping = false;
                 return None;

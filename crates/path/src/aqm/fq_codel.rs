@@ -9,7 +9,7 @@ use core::net::IpAddr;
 use paceline_wire::{Duration, Instant, Packet};
 
 use super::codel::{CodelConfig, CodelState};
-use super::{Desk, QueueDiscipline};
+use super::{AqmContext, QueueDiscipline};
 use crate::error::ConfigError;
 use crate::queue::{DropTail, Waiting};
 use crate::queue_limit::QueueLimit;
@@ -104,18 +104,18 @@ impl FqCodel {
         }
     }
 
-    fn is_over_limit(&self, desk: &Desk<'_>) -> bool {
-        let (packets, bytes) = (self.packets + desk.chosen.0, self.bytes + desk.chosen.1);
+    fn is_over_limit(&self, ctx: &AqmContext<'_>) -> bool {
+        let (packets, bytes) = (self.packets + ctx.chosen.0, self.bytes + ctx.chosen.1);
         let over = match self.limit {
             QueueLimit::Unlimited => false,
             QueueLimit::Bytes(limit) => bytes > limit,
             QueueLimit::Packets(limit) => packets > limit as usize,
         };
-        over && !desk.idle || packets > PACKETS_MAX
+        over && !ctx.idle || packets > PACKETS_MAX
     }
 
     /// Drops half of the packets of the longest queue, at most 64, from its head (RFC 8290, Section 4.1).
-    fn make_room(&mut self, desk: &mut Desk<'_>) {
+    fn make_room(&mut self, ctx: &mut AqmContext<'_>) {
         let lists = self.new.iter().chain(&self.old);
         let Some(&fattest) = lists.max_by_key(|index| self.flows[usize::from(**index)].fifo.bytes()) else {
             return;
@@ -125,15 +125,15 @@ impl FqCodel {
             let Some(waiting) = fifo.pop() else { break };
             self.packets -= 1;
             self.bytes -= u64::from(waiting.parcel.bytes);
-            desk.drop_for_room(waiting);
+            ctx.drop_for_room(waiting);
         }
     }
 }
 
 impl QueueDiscipline for FqCodel {
     /// RFC 8290, Section 4.1.
-    fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>) {
-        let hash = desk.parcels.packet(&waiting.parcel).map_or(0, |packet| hash(self.seed, packet));
+    fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>) {
+        let hash = ctx.parcels.packet(&waiting.parcel).map_or(0, |packet| hash(self.seed, packet));
         let index = (hash % u64::from(self.config.queues)) as u16;
         let flow = &mut self.flows[usize::from(index)];
         self.packets += 1;
@@ -144,13 +144,13 @@ impl QueueDiscipline for FqCodel {
             flow.credit = self.config.quantum as i64;
             self.new.push_back(index);
         }
-        while self.is_over_limit(desk) && self.packets > 0 {
-            self.make_room(desk);
+        while self.is_over_limit(ctx) && self.packets > 0 {
+            self.make_room(ctx);
         }
     }
 
     /// RFC 8290, Section 4.2.
-    fn dequeue(&mut self, now: Instant, desk: &mut Desk<'_>) -> Option<Waiting> {
+    fn dequeue(&mut self, now: Instant, ctx: &mut AqmContext<'_>) -> Option<Waiting> {
         loop {
             let from_new = !self.new.is_empty();
             let list = if from_new { &mut self.new } else { &mut self.old };
@@ -163,7 +163,7 @@ impl QueueDiscipline for FqCodel {
                 continue;
             }
             let before = (flow.fifo.len(), flow.fifo.bytes());
-            let waiting = flow.codel.dequeue(now, self.config.codel(), &mut flow.fifo, desk);
+            let waiting = flow.codel.dequeue(now, self.config.codel(), &mut flow.fifo, ctx);
             self.packets -= before.0 - flow.fifo.len();
             self.bytes -= before.1 - flow.fifo.bytes();
             if let Some(waiting) = waiting {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use paceline_wire::{Duration, Instant};
 
-use super::{Desk, QueueDiscipline, check_time};
+use super::{AqmContext, QueueDiscipline, check_time};
 use crate::error::ConfigError;
 use crate::queue::{DropTail, Waiting};
 use crate::queue_limit::QueueLimit;
@@ -72,7 +72,7 @@ const ALPHA_EIGHTHS: i128 = 1;
 const BETA_EIGHTHS: i128 = 10;
 /// Parts of [`ONE`] per nanosecond, for a rate of 1 per second.
 const ONE_PER_NS: i128 = 1_000_000_000;
-/// A queue of at most two packets has no drops (RFC 8033, Section 4.1; Linux sch_pie.c:pie_drop_early uses full-sized
+/// A queue of at most two packets has no drops (RFC 8033, Section 4.1; Linux pie_drop_early uses full-sized
 /// ones).
 const TWO_PACKETS: u64 = 2 * 1_500;
 
@@ -152,7 +152,7 @@ impl Pie {
         }
     }
 
-    /// The delay by timestamps (RFC 8033, Section 4.3; Linux sch_pie.c since 5.6): the wait of the last packet that
+    /// The delay by timestamps (RFC 8033, Section 4.3; Linux since 5.6): the wait of the last packet that
     /// left. Our choice: the wait of the head if that is longer, because nothing leaves during an outage.
     fn qdelay(&self, now: Instant) -> Duration {
         self.fifo.front().map_or(Duration::ZERO, |head| self.sojourn.max(now.saturating_since(head.arrival)))
@@ -184,22 +184,22 @@ impl Pie {
 }
 
 impl QueueDiscipline for Pie {
-    fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>) {
+    fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>) {
         self.update_until(waiting.arrival);
-        if !desk.has_room(&self.fifo, waiting.parcel.bytes) {
+        if !ctx.has_room(&self.fifo, waiting.parcel.bytes) {
             self.accu_prob = 0;
-            return desk.drop_for_room(waiting);
+            return ctx.drop_for_room(waiting);
         }
         // RFC 8033, Section 5.1: mark_ecnth is 10 %.
         let may_mark = self.config.ecn && self.drop_prob <= ONE / 10;
-        if !self.drop_early() || may_mark && desk.mark(&waiting.parcel) {
+        if !self.drop_early() || may_mark && ctx.mark(&waiting.parcel) {
             self.fifo.push(waiting);
         } else {
-            desk.drop_early(waiting);
+            ctx.drop_early(waiting);
         }
     }
 
-    fn dequeue(&mut self, now: Instant, _desk: &mut Desk<'_>) -> Option<Waiting> {
+    fn dequeue(&mut self, now: Instant, _desk: &mut AqmContext<'_>) -> Option<Waiting> {
         self.update_until(now);
         let waiting = self.fifo.pop()?;
         self.sojourn = now.saturating_since(waiting.arrival);

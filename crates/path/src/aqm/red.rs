@@ -1,7 +1,7 @@
 //! RED (Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993). It drops at the tail
 //! with a probability that grows with the average queue.
 //!
-//! The thresholds are those of Linux's tc (iproute2 tc/q_red.c): a quarter of the limit, and a third of that. The other
+//! The thresholds are those of Linux's tc: a quarter of the limit, and a third of that. The other
 //! values are those of ns-3's RedQueueDisc (LInterm, QW, Gentle). They are the largest probability of 2 %, the weight
 //! of 1/512 and the gentle slope above the upper threshold.
 
@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 
 use paceline_wire::Instant;
 
-use super::{Desk, QueueDiscipline};
+use super::{AqmContext, QueueDiscipline};
 use crate::error::ConfigError;
 use crate::queue::{DropTail, Waiting};
 use crate::queue_limit::QueueLimit;
@@ -106,9 +106,9 @@ impl Red {
 
     /// Updates the average (the paper, Section 3). The queue at a packet's arrival moves it. Time with an empty queue
     /// lets it fall, as if all packets that the link could have sent had found an empty queue.
-    fn update_average(&mut self, now: Instant, desk: &Desk<'_>) {
+    fn update_average(&mut self, now: Instant, ctx: &AqmContext<'_>) {
         if let Some(since) = self.q_time.take() {
-            let m = desk.capacity_bytes(since, now).map_or(u64::MAX, |bytes| bytes / MEAN_PACKET);
+            let m = ctx.capacity_bytes(since, now).map_or(u64::MAX, |bytes| bytes / MEAN_PACKET);
             self.avg = decayed(self.avg, m);
         }
         let units = match self.fifo.limit() {
@@ -156,31 +156,31 @@ impl Red {
 }
 
 impl QueueDiscipline for Red {
-    fn enqueue(&mut self, waiting: Waiting, desk: &mut Desk<'_>) {
+    fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>) {
         let now = waiting.arrival;
-        self.update_average(now, desk);
+        self.update_average(now, ctx);
         let verdict = self.decide();
-        if !desk.has_room(&self.fifo, waiting.parcel.bytes) {
+        if !ctx.has_room(&self.fifo, waiting.parcel.bytes) {
             self.count = Some(0);
-            return desk.drop_for_room(waiting);
+            return ctx.drop_for_room(waiting);
         }
         let keeps = match verdict {
             Verdict::Keep => true,
-            Verdict::ByChance => self.config.ecn && desk.mark(&waiting.parcel),
+            Verdict::ByChance => self.config.ecn && ctx.mark(&waiting.parcel),
             // Where every packet is dropped, none is marked (ns-3 UseHardDrop).
             Verdict::Surely => false,
         };
         if keeps {
             self.fifo.push(waiting);
         } else {
-            desk.drop_early(waiting);
+            ctx.drop_early(waiting);
             if self.fifo.len() == 0 {
                 self.q_time = Some(now);
             }
         }
     }
 
-    fn dequeue(&mut self, now: Instant, _desk: &mut Desk<'_>) -> Option<Waiting> {
+    fn dequeue(&mut self, now: Instant, _desk: &mut AqmContext<'_>) -> Option<Waiting> {
         let waiting = self.fifo.pop();
         if self.fifo.len() == 0 {
             self.q_time.get_or_insert(now);

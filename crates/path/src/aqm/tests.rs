@@ -56,9 +56,9 @@ impl Bench {
         packet
     }
 
-    fn desk(&mut self) -> Desk<'_> {
+    fn ctx(&mut self) -> AqmContext<'_> {
         let Bench { parcels, counters, server, .. } = self;
-        Desk { parcels, counters, server, start: Instant::ZERO, chosen: (0, 0), idle: false }
+        AqmContext { parcels, counters, server, start: Instant::ZERO, chosen: (0, 0), idle: false }
     }
 
     pub(super) fn send(&mut self, discipline: &mut dyn QueueDiscipline, at: Duration, packets: u32) {
@@ -67,13 +67,13 @@ impl Bench {
             let arrival = at.into_instant();
             let parcel = self.parcels.store(packet, 1_040, arrival);
             let waiting = Waiting { parcel, arrival, ready: arrival, fate: Default::default() };
-            discipline.enqueue(waiting, &mut self.desk());
+            discipline.enqueue(waiting, &mut self.ctx());
         }
     }
 
     /// Returns the flow of the packet that leaves.
     pub(super) fn take(&mut self, discipline: &mut dyn QueueDiscipline, at: Duration) -> Option<u16> {
-        let waiting = discipline.dequeue(at.into_instant(), &mut self.desk())?;
+        let waiting = discipline.dequeue(at.into_instant(), &mut self.ctx())?;
         let flow = self.parcels.packet(&waiting.parcel).unwrap().flow_key().unwrap().dst.port() - 1_024;
         self.parcels.discard(waiting.parcel);
         Some(flow)

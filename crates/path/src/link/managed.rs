@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use paceline_wire::Instant;
 
 use super::Link;
-use crate::aqm::{Desk, QueueDiscipline};
+use crate::aqm::{AqmContext, QueueDiscipline};
 use crate::queue::Waiting;
 
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Link {
         let chosen = (queue.len(), queue.bytes());
         managed
             .discipline
-            .enqueue(waiting, &mut Desk { parcels, counters, server, start: *start, chosen, idle });
+            .enqueue(waiting, &mut AqmContext { parcels, counters, server, start: *start, chosen, idle });
     }
 
     /// Lets the discipline choose the next packet. The time of the choice is when the bottleneck became free, or when a
@@ -52,8 +52,8 @@ impl Link {
         let Link { managed, parcels, counters, server, start, queue, free_at, .. } = self;
         let Some(managed) = managed else { return };
         let at = managed.last_arrival.max(*free_at);
-        let mut desk = Desk { parcels, counters, server, start: *start, chosen: (0, 0), idle: false };
-        if let Some(waiting) = managed.discipline.dequeue(at, &mut desk) {
+        let mut ctx = AqmContext { parcels, counters, server, start: *start, chosen: (0, 0), idle: false };
+        if let Some(waiting) = managed.discipline.dequeue(at, &mut ctx) {
             queue.push(waiting);
         }
     }

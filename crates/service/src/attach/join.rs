@@ -48,7 +48,7 @@ pub(super) enum Routes {
 
 /// The packets that belong to this gateway.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Which {
+pub(crate) struct PacketScope {
     /// UDP belongs to the gateway as well.
     pub(crate) datagrams: bool,
     /// The gateway's part of the subscribers. `None` means all.
@@ -60,23 +60,23 @@ pub(super) fn join(
     event_loop: &mut EventLoop,
     options: &Options,
     place: Place,
-    which: Which,
+    scope: PacketScope,
     mtu: u32,
 ) -> Result<Joined> {
     match (place, &options.tun) {
-        (Place::Bridged, _) => bridged(event_loop, options, which),
+        (Place::Bridged, _) => bridged(event_loop, options, scope),
         (Place::Alone, _) => {
             open_ports(event_loop, options, [Filter::All, Filter::All])?;
             Ok(Joined::Alone)
         }
         (Place::Routed, tun) => {
-            routed(event_loop, tun.as_deref().unwrap_or_default(), options, which.datagrams, mtu)
+            routed(event_loop, tun.as_deref().unwrap_or_default(), options, scope.datagrams, mtu)
         }
     }
 }
 
-fn bridged(event_loop: &mut EventLoop, options: &Options, which: Which) -> Result<Joined> {
-    let Which { datagrams, slice } = which;
+fn bridged(event_loop: &mut EventLoop, options: &Options, scope: PacketScope) -> Result<Joined> {
+    let PacketScope { datagrams, slice } = scope;
     let (wan, radio) = options.interfaces()?;
     let own = Netlink::open().and_then(|netlink| netlink.host_addresses()).map_err(Error::system)?;
     let filters = [Side::Destination, Side::Source].map(|side| Filter::Tcp {
@@ -323,5 +323,5 @@ impl Joined {
 /// Queue of the TUN device while a successor takes over. Our choice: 50 ms of 1,500-byte packets at 1 Gbit/s. Linux's
 /// default is 500 packets.
 const TUN_QUEUE_PACKETS: u32 = 4096;
-/// Linux drivers/net/tun.c: MAX_MTU.
+/// The limit of the Linux TUN driver (MAX_MTU).
 const TUN_MTU_MAX: u32 = 65_535;

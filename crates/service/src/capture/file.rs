@@ -17,7 +17,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::blocks::interface_statistics::{InterfaceStatisticsBlock, InterfaceStatisticsOption};
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 
-use super::{QUEUED_BYTES_MAX, Shared, Taken};
+use super::{CapturedPacket, QUEUED_BYTES_MAX, Shared};
 
 /// Names of the gateway's two sides in the file.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Interfaces {
 /// Writes until the packet thread ends the capture, `bytes` are written, or the reader closes.
 pub(super) fn write(
     stream: &UnixStream,
-    taken: &Receiver<Taken>,
+    taken: &Receiver<CapturedPacket>,
     shared: &Shared,
     interfaces: &Interfaces,
     bytes: u64,
@@ -75,7 +75,7 @@ pub(super) fn write(
     writer.get_mut().flush()
 }
 
-fn block(packet: Taken) -> EnhancedPacketBlock<'static> {
+fn block(packet: CapturedPacket) -> EnhancedPacketBlock<'static> {
     // Section 4.3.1 of the pcapng draft: the two lowest bits are the direction, 1 for inbound, 2 for outbound.
     let mut options = vec![EnhancedPacketOption::Flags(if packet.outbound { 2 } else { 1 })];
     if !packet.comment.is_empty() {

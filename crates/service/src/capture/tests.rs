@@ -7,8 +7,8 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 
 use super::*;
 
-fn wanted() -> Wanted {
-    Wanted {
+fn wanted() -> CaptureRequest {
+    CaptureRequest {
         client: Some("10.0.0.2".parse().unwrap()),
         client_port: None,
         server: None,
@@ -112,9 +112,9 @@ fn a_second_capture_and_a_boundless_one_are_refused() {
     let captures = CaptureService::default();
     let (ours, theirs) = UnixStream::pair().unwrap();
     let interfaces = Interfaces { names: ["w".into(), "r".into()], raw: false };
-    let any = Wanted { client: None, ..wanted() };
+    let any = CaptureRequest { client: None, ..wanted() };
     assert!(captures.serve(&ours, any, &interfaces).unwrap().unwrap_err().contains("address"));
-    let endless = Wanted { seconds: SECONDS_MAX + 1, ..wanted() };
+    let endless = CaptureRequest { seconds: SECONDS_MAX + 1, ..wanted() };
     assert!(captures.serve(&ours, endless, &interfaces).unwrap().is_err());
     thread::scope(|scope| {
         let first = scope.spawn(|| captures.serve(&ours, wanted(), &interfaces));

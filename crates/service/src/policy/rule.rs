@@ -58,8 +58,26 @@ enum Mode {
 
 impl Rule {
     pub(super) fn matches_all(&self) -> bool {
-        let words = [&self.client, &self.server, &self.port, &self.dscp, &self.vlan, &self.interface];
-        words.iter().all(|key| key.is_none()) && self.rtt.is_none()
+        // Every key is named, so that the compiler reports a new one that is missing here.
+        let Rule {
+            client,
+            server,
+            port,
+            dscp,
+            vlan,
+            interface,
+            rtt,
+            _name: _,
+            mode: _,
+            profile: _,
+            virtual_window: _,
+            weight: _,
+            priority: _,
+            guaranteed: _,
+            ceiling: _,
+        } = self;
+        let words = [client, server, port, dscp, vlan, interface];
+        words.iter().all(|key| key.is_none()) && rtt.is_none()
     }
 
     /// True if the rule is for a gateway on these interfaces. Without known interfaces, true.
@@ -86,7 +104,7 @@ impl Rule {
             Some(Mode::Transparent) => FlowAction::Transparent,
             Some(Mode::Split) => FlowAction::Split,
             Some(Mode::Auto) => FlowAction::Auto,
-            Some(Mode::Pass) => FlowAction::Bypass,
+            Some(Mode::Pass) => FlowAction::Pass,
         };
         let share = share(start, self.weight, self.priority, self.guaranteed, self.ceiling)?;
         let virtual_window_max_bytes = window(self.virtual_window.as_ref())?;

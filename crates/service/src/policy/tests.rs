@@ -60,7 +60,7 @@ fn rules_become_those_of_the_gateway_in_their_order() {
     let config = parsed(text).unwrap();
     let flows = &config.sharing.flows;
     assert_eq!(flows.len(), 6);
-    assert_eq!(flows[0].action, FlowAction::Bypass);
+    assert_eq!(flows[0].action, FlowAction::Pass);
     assert_eq!((flows[2].matches.server_port, flows[2].matches.server_port_last), (Some(8000), Some(8999)));
     assert_eq!((flows[2].matches.dscp, flows[2].action), (Some(34), FlowAction::Split));
     assert_eq!(flows[4].sender.unwrap().congestion().to_string(), "bbr");

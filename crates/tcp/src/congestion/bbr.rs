@@ -1,4 +1,4 @@
-//! BBR version 1 (Linux 6.x net/ipv4/tcp_bbr.c; draft-cardwell-iccrg-bbr-congestion-control-00).
+//! BBR version 1 (as in Linux 6.x; draft-cardwell-iccrg-bbr-congestion-control-00).
 
 mod aggregation;
 mod long_term;

@@ -1,4 +1,4 @@
-//! CUBIC (RFC 9438) in the integers of Linux net/ipv4/tcp_cubic.c.
+//! CUBIC (RFC 9438) in the integers of Linux.
 
 use paceline_wire::{Duration, Instant};
 
@@ -37,7 +37,7 @@ const CUBE_FACTOR: u64 = (1 << 40) / C_SCALED;
 const BETA_SCALE: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
 /// Shortest time between two computations of the curve while cwnd does not change (HZ / 32).
 const UPDATE_INTERVAL: Duration = Duration::from_micros(31_250);
-/// RTTs of the first second after a loss contain its repair (tcp_cubic.c:cubictcp_acked).
+/// RTTs of the first second after a loss contain its repair (cubictcp_acked).
 const SETTLING: Duration = Duration::from_secs(1);
 
 impl Cubic {

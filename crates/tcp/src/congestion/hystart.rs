@@ -10,7 +10,7 @@ named! {
     HystartName {
         /// With a loss.
         Off = "off",
-        /// By delay and ACK trains, as Linux tcp_cubic.c:hystart_update.
+        /// By delay and ACK trains, as Linux hystart_update.
         #[default]
         Linux = "linux",
         /// As Linux 5.16 to 6.13: rounds count from a window of 16 on (commits 4e1fddc98d25, 25c1a9ca53db).
@@ -94,7 +94,7 @@ const CSS_GROWTH_DIVISOR: u32 = 4;
 /// RFC 9406, Section 4.3.
 const CSS_ROUNDS: u32 = 5;
 
-/// State of Linux tcp_cubic.c:hystart_update.
+/// State of Linux hystart_update.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct LinuxHystart {
     found: bool,
@@ -146,7 +146,7 @@ impl LinuxHystart {
             return window;
         }
         // A round begins with each flight, whatever the window is: Linux resets before it checks hystart_low_window
-        // (6.1, tcp_cubic.c:hystart_update; in 3.10 bictcp_cong_avoid).
+        // (6.1, hystart_update; in 3.10 bictcp_cong_avoid).
         let round = match &mut self.round {
             Some(round) if sample.una <= round.end_seq => round,
             round => round.insert(Round::begin(sample)),
@@ -177,7 +177,7 @@ impl LinuxHystart {
     }
 }
 
-/// Time of four super-packets at the rate of slow start, at most a millisecond (tcp_cubic.c:hystart_ack_delay).
+/// Time of four super-packets at the rate of slow start, at most a millisecond (hystart_ack_delay).
 fn ack_delay(sample: &AckSample, window: Window) -> Duration {
     let in_flight_bytes = 2 * u64::from(window.cwnd) * u64::from(sample.mss);
     sample.srtt.mul_ratio(4 * 65_536, in_flight_bytes).min(Duration::from_millis(1))

@@ -10,18 +10,18 @@ use crate::rate_sample::RateSample;
 named! {
     /// A congestion control by name.
     CongestionName {
-        /// RFC 5681, as Linux tcp_cong.c.
+        /// RFC 5681, as in Linux.
         Reno = "reno",
-        /// RFC 9438, as Linux tcp_cubic.c.
+        /// RFC 9438, as in Linux.
         #[default]
         Cubic = "cubic",
-        /// Fu and Liew 2003, as Linux tcp_veno.c.
+        /// Fu and Liew 2003, as in Linux.
         Veno = "veno",
-        /// Westwood+, as Linux tcp_westwood.c.
+        /// Westwood+, as in Linux.
         Westwood = "westwood",
-        /// Brakmo and Peterson 1995, as Linux tcp_vegas.c.
+        /// Brakmo and Peterson 1995, as in Linux.
         Vegas = "vegas",
-        /// BBR version 1, as Linux 6.x tcp_bbr.c.
+        /// BBR version 1, as in Linux 6.x.
         Bbr = "bbr",
         /// TCP-RRE, Leong et al. 2013.
         Rre = "rre",

@@ -1,4 +1,4 @@
-//! Reno (RFC 5681; Linux net/ipv4/tcp_cong.c).
+//! Reno (RFC 5681, as in Linux).
 
 use super::{AckSample, CongestionControl, CongestionName, Window};
 

@@ -1,4 +1,4 @@
-//! Vegas (Brakmo and Peterson 1995; Linux net/ipv4/tcp_vegas.c).
+//! Vegas (Brakmo and Peterson 1995, as in Linux).
 
 use paceline_wire::Duration;
 

@@ -1,4 +1,4 @@
-//! Veno (Fu and Liew 2003; Linux net/ipv4/tcp_veno.c).
+//! Veno (Fu and Liew 2003, as in Linux).
 
 use paceline_wire::Duration;
 

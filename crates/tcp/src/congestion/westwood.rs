@@ -1,4 +1,4 @@
-//! Westwood+ (Mascolo and Grieco; Linux net/ipv4/tcp_westwood.c).
+//! Westwood+ (Mascolo and Grieco, as in Linux).
 
 use paceline_wire::{Duration, Instant};
 

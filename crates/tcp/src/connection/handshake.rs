@@ -128,7 +128,7 @@ impl Connection {
     /// Takes the RTT of the handshake, unless a SYN was sent twice (Karn; RFC 6298, Section 3; Linux
     /// tcp_synack_rtt_meas). After more than one timeout the first window is one segment. RFC 6298, Section 5.7 asks
     /// for a longer timeout, Linux tcp_init_transfer for a smaller window. The window stays if the echoed timestamp is
-    /// that of the first SYN, because then no SYN was lost (tcp_input.c:tcp_try_undo_spurious_syn).
+    /// that of the first SYN, because then no SYN was lost (tcp_try_undo_spurious_syn).
     fn take_handshake_rtt(&mut self, now: Instant, incoming: &Incoming) {
         let Some(first_sent) = self.handshake.first_sent else { return };
         if !self.handshake.resent {

@@ -1,4 +1,4 @@
-//! Forward acknowledgement as in Linux 3.10 (net/ipv4/tcp_input.c: tcp_update_scoreboard, tcp_mark_lost_retrans).
+//! Forward acknowledgement as in Linux 3.10 (tcp_update_scoreboard, tcp_mark_lost_retrans).
 
 use super::rfc6675::lost_below;
 use super::{DetectionName, LossDetection, LossOutcome, LossSample, mark_below};

@@ -1,4 +1,4 @@
-//! RACK-TLP (RFC 8985) with the choices of Linux net/ipv4/tcp_recovery.c.
+//! RACK-TLP (RFC 8985) with the choices of Linux.
 
 use paceline_wire::Duration;
 

@@ -1,5 +1,5 @@
 //! The size of the receive buffer, and the part of it that is offered: fixed, or tuned as in Linux
-//! (tcp_input.c:tcp_rcv_space_adjust, tcp_grow_window).
+//! (tcp_rcv_space_adjust, tcp_grow_window).
 
 use paceline_wire::{Duration, Instant};
 
@@ -106,7 +106,7 @@ impl ReceiveWindow for DrsLinux {
 }
 
 /// Linux first offers at most 65,535 bytes, the limit of a SYN's window field, whatever the size of the buffer
-/// (tcp_output.c:tcp_select_initial_window, tcp_connect_init: rcv_ssthresh = rcv_wnd). ACKs round them up to the unit
+/// (tcp_select_initial_window, tcp_connect_init: rcv_ssthresh = rcv_wnd). ACKs round them up to the unit
 /// of the scaled window (__tcp_select_window).
 const FIRST_OFFER: u64 = 65_536;
 /// Linux TCP_INIT_CWND, segments.

@@ -9,7 +9,7 @@ use crate::names::named;
 named! {
     /// How the advertised window is sized, by name.
     ReceiveWindowName {
-        /// As Linux tunes it today (tcp_input.c:tcp_rcv_space_adjust, tcp_grow_window).
+        /// As Linux tunes it today (tcp_rcv_space_adjust, tcp_grow_window).
         #[default]
         DrsLinux = "drs-linux",
         /// The whole buffer, always.

@@ -1,4 +1,4 @@
-//! The receiver's RTT without timestamps (DRWA, Algorithm 1; Linux tcp_input.c:tcp_rcv_rtt_measure). It is the time
+//! The receiver's RTT without timestamps (DRWA, Algorithm 1; Linux tcp_rcv_rtt_measure). It is the time
 //! from the first acknowledgement of a byte to the arrival of data at least one window beyond it.
 
 use paceline_wire::{Duration, Instant};

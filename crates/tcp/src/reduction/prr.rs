@@ -7,7 +7,7 @@ use crate::congestion::{AckSample, Window};
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Prr {
     /// PRR-SSRB of RFC 6937, Section 3.1: below ssthresh every ACK is a safe one. Linux used it from 3.2 to 4.3
-    /// (net/ipv4/tcp_input.c:tcp_cwnd_reduction).
+    /// (tcp_cwnd_reduction).
     slow_start_reduction_bound: bool,
     prr_delivered: u64,
     prr_out: u64,

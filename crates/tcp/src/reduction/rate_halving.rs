@@ -1,4 +1,4 @@
-//! Rate halving as Linux had it before 3.2 (net/ipv4/tcp_input.c:tcp_cwnd_down; Mathis and Mahdavi).
+//! Rate halving as Linux had it before 3.2 (tcp_cwnd_down; Mathis and Mahdavi).
 
 use super::{Entry, RateReduction, ReductionName};
 use crate::congestion::{AckSample, Window};

@@ -1,4 +1,4 @@
-//! One ACK, from acceptance to the new window (Linux net/ipv4/tcp_input.c:tcp_ack).
+//! One ACK, from acceptance to the new window (Linux tcp_ack).
 
 use paceline_wire::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::messages::{AckInput, AckVerdict, Flags};
 use crate::config::ValidationName;
 use crate::congestion::{AckKind, AckSample, CaState};
 use crate::detection::{DUP_THRESH, LossSample};
-use crate::schedule::Answer;
+use crate::schedule::AckContent;
 use crate::scoreboard::Mark;
 
 /// Deliveries by one ACK, as the scoreboard counts them.
@@ -244,7 +244,7 @@ impl Sender {
     #[inline(never)]
     fn answer_schedule(&mut self, now: Instant, advanced: bool) {
         let Some(schedule) = &mut self.peer.schedule else { return };
-        schedule.on_ack(&Answer {
+        schedule.on_ack(&AckContent {
             now,
             ack: self.board.una(),
             advanced,

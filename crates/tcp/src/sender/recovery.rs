@@ -1,4 +1,4 @@
-//! The states of the sender and the transitions between them (Linux tcp_input.c:tcp_fastretrans_alert).
+//! The states of the sender and the transitions between them (Linux tcp_fastretrans_alert).
 
 use paceline_wire::{Duration, Instant};
 

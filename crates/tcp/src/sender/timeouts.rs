@@ -1,4 +1,4 @@
-//! The sender's one timer: retransmission, reordering, tail loss probe, or window probe (Linux tcp_timer.c and
+//! The sender's one timer: retransmission, reordering, tail loss probe, or window probe (as Linux
 //! icsk_pending).
 
 use paceline_wire::{Duration, Instant};

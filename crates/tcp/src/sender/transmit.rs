@@ -100,7 +100,7 @@ impl Sender {
             return None;
         }
         let number = self.board.next_lost()?;
-        // The window also limits retransmissions, except the first segment (tcp_output.c:__tcp_retransmit_skb). Only
+        // The window also limits retransmissions, except the first segment (__tcp_retransmit_skb). Only
         // new data may use the extension of the window.
         let segment = self.board.get(number)?;
         if segment.end > self.peer.offered_end(self.board.una()) && segment.start != self.board.una() {

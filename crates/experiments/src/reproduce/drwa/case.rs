@@ -6,9 +6,9 @@ use std::iter;
 use paceline_sim::reproduce::drwa::{Experiment, Network, Outcome, Window};
 use serde_json::Value;
 
-use crate::kept::Values;
 use crate::reproduce::pool::{Job, Records};
 use crate::reproduce::report::{Section, number};
+use crate::run_cache::Values;
 
 /// A named experiment. The same name means the same experiment.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Functions that the jobs of this paper share.
 
-use crate::kept::Values;
+use crate::run_cache::Values;
 
 /// Returns the values by name.
 pub(super) fn values(of: &[(&str, f64)]) -> Values {

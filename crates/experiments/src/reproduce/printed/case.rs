@@ -4,9 +4,9 @@ use paceline_judge::Sample;
 use paceline_sim::{Scenario, run_watched};
 use serde_json::Value;
 
-use crate::kept::Values;
 use crate::reproduce::pool::{Job, Records};
 use crate::reproduce::report::number;
+use crate::run_cache::Values;
 
 /// A named scenario. The same name means the same scenario.
 pub(super) struct Case {

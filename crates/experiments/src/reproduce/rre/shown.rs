@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::kept::Values;
 use crate::plot::Line;
 use crate::reproduce::report::Report;
+use crate::run_cache::Values;
 
 /// The output of a part.
 pub(super) type Shown = Report<Cell>;

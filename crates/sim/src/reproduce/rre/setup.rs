@@ -120,7 +120,7 @@ impl Setup {
             // As in ns-2, the whole window is offered at once. Linux opens its window as data comes.
             receive_window: ReceiveWindowName::Fixed,
             // Section III-C: CUBIC, Reno and Westwood are hard to tell apart, since slow start is the same. With
-            // HyStart it is not. ns-2.35 has the CUBIC of Linux 2.6.22 (tcp/linux/src/tcp_cubic.c). HyStart came with
+            // HyStart it is not. ns-2.35 has the CUBIC of Linux 2.6.22. HyStart came with
             // 2.6.29.
             hystart: HystartName::Off,
             ..Config::default()

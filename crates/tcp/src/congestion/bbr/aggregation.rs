@@ -1,4 +1,4 @@
-//! The number of packets acknowledged beyond what the bandwidth explains (tcp_bbr.c:bbr_update_ack_aggregation).
+//! The number of packets acknowledged beyond what the bandwidth explains (bbr_update_ack_aggregation).
 
 use paceline_wire::{Duration, Instant};
 

@@ -1,5 +1,5 @@
 //! Detection of policers. After two intervals of heavy loss at the same rate, BBR uses that rate for a while
-//! (tcp_bbr.c:bbr_lt_bw_sampling).
+//! (bbr_lt_bw_sampling).
 
 use paceline_wire::Instant;
 

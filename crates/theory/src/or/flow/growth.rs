@@ -28,7 +28,7 @@ impl Growth {
         match self {
             Growth::Reno => after + t_s / round_s,
             Growth::Cubic => {
-                // RFC 9438, Eqs. (1), (2) and (4). Like Linux (tcp_cubic.c:bictcp_update), the Reno-friendly slope stays
+                // RFC 9438, Eqs. (1), (2) and (4). Like Linux (bictcp_update), the Reno-friendly slope stays
                 // the same when it has passed the old window.
                 let k_s = libm::cbrt((before - after).max(0.0) / CUBIC_C);
                 let since = t_s - k_s;

@@ -27,16 +27,16 @@ pub(crate) struct Record<V = Values> {
 
 /// A file of finished runs: a line that names the program, then one line for each run.
 #[derive(Debug)]
-pub(crate) struct Kept<V = Values> {
+pub(crate) struct RunCache<V = Values> {
     path: PathBuf,
     file: Mutex<File>,
     /// The runs that the file held when it was opened.
     pub(crate) records: HashMap<String, Record<V>>,
 }
 
-impl<V: DeserializeOwned + Serialize> Kept<V> {
+impl<V: DeserializeOwned + Serialize> RunCache<V> {
     /// Opens the file or creates it. Discards the runs of another build of the program, because its results may differ.
-    pub(crate) fn open(path: &Path, program: &str, fresh: bool) -> Result<Kept<V>> {
+    pub(crate) fn open(path: &Path, program: &str, fresh: bool) -> Result<RunCache<V>> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let header = serde_json::json!({ "program": program }).to_string();
         let usable = !fresh && text.lines().next() == Some(header.as_str());
@@ -57,7 +57,7 @@ impl<V: DeserializeOwned + Serialize> Kept<V> {
         let start = if usable && !text.ends_with('\n') { "\n".to_string() } else { String::new() };
         let start = if usable { start } else { header + "\n" };
         file.write_all(start.as_bytes()).map_err(failed)?;
-        Ok(Kept { path: path.to_path_buf(), file: Mutex::new(file), records })
+        Ok(RunCache { path: path.to_path_buf(), file: Mutex::new(file), records })
     }
 
     /// Stores a finished run.
@@ -86,7 +86,7 @@ pub(crate) fn program() -> String {
 mod tests {
     use super::*;
 
-    type Kept = super::Kept<Values>;
+    type RunCache = super::RunCache<Values>;
 
     fn record(key: &str, value: f64) -> Record {
         Record { key: key.into(), seconds: 0.5, values: [("goodput_mbps".to_string(), value)].into() }
@@ -96,24 +96,27 @@ mod tests {
     fn runs_are_found_again_by_the_same_program_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.jsonl");
-        let first = Kept::open(&path, "a", false).unwrap();
+        let first = RunCache::open(&path, "a", false).unwrap();
         first.add(&record("x seed 1", 0.1 + 0.2)).unwrap();
-        assert_eq!(Kept::open(&path, "a", false).unwrap().records["x seed 1"], record("x seed 1", 0.1 + 0.2));
-        assert!(Kept::open(&path, "b", false).unwrap().records.is_empty());
-        assert!(Kept::open(&path, "a", false).unwrap().records.is_empty());
+        assert_eq!(
+            RunCache::open(&path, "a", false).unwrap().records["x seed 1"],
+            record("x seed 1", 0.1 + 0.2)
+        );
+        assert!(RunCache::open(&path, "b", false).unwrap().records.is_empty());
+        assert!(RunCache::open(&path, "a", false).unwrap().records.is_empty());
     }
 
     #[test]
     fn half_a_line_is_no_run_and_spoils_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.jsonl");
-        Kept::open(&path, "a", false).unwrap().add(&record("x", 1.0)).unwrap();
+        RunCache::open(&path, "a", false).unwrap().add(&record("x", 1.0)).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{text}{{\"key\": \"y\", \"sec")).unwrap();
-        let second = Kept::open(&path, "a", false).unwrap();
+        let second = RunCache::open(&path, "a", false).unwrap();
         assert_eq!(second.records.len(), 1);
         second.add(&record("z", 2.0)).unwrap();
-        assert_eq!(Kept::open(&path, "a", false).unwrap().records.len(), 2);
-        assert!(Kept::open(&path, "a", true).unwrap().records.is_empty());
+        assert_eq!(RunCache::open(&path, "a", false).unwrap().records.len(), 2);
+        assert!(RunCache::open(&path, "a", true).unwrap().records.is_empty());
     }
 }
