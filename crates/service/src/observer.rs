@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::files::LOG_MODE;
 use super::log_writer::LogWriter;
-use super::records::Recorder;
+use super::records::Records;
 use super::rescaling::{Change, Feed};
 use super::totals::Totals;
 
@@ -50,8 +50,6 @@ pub(super) struct Tap {
     store: Option<ShiftFile>,
     /// Gets changes of the flows in the store.
     feed: Option<Feed>,
-    /// Gets flows that have ended.
-    recorder: Option<Recorder>,
 }
 
 impl Log {
@@ -60,6 +58,7 @@ impl Log {
         start: Instant,
         events: Option<&Path>,
         series: Option<&Path>,
+        records: Option<Records>,
         goes_on: bool,
     ) -> io::Result<Log> {
         let create = |path: &Path| {
@@ -75,7 +74,7 @@ impl Log {
             events: events.map(create).transpose()?,
             series: series.map(create).transpose()?,
             sampled: HashMap::new(),
-            log_writer: LogWriter::new(),
+            log_writer: LogWriter::new(records),
         };
         if let Some(series) = log.series.as_mut().filter(|_| !goes_on) {
             writeln!(
@@ -101,6 +100,9 @@ impl Log {
         self.totals.note(event);
         if let Event::Sent { sojourn, retransmission: false, .. } = event {
             self.sojourn.record(*sojourn);
+        }
+        if let Event::Ended(status) = event {
+            self.log_writer.record(now, status);
         }
         if matches!(event, Event::Closed | Event::SplitClosed) {
             self.sampled.remove(flow);
@@ -155,13 +157,8 @@ impl Log {
 }
 
 impl Tap {
-    pub(super) fn new(
-        log: Shared,
-        store: Option<ShiftFile>,
-        feed: Option<Feed>,
-        recorder: Option<Recorder>,
-    ) -> Self {
-        Tap { log, store, feed, recorder }
+    pub(super) fn new(log: Shared, store: Option<ShiftFile>, feed: Option<Feed>) -> Self {
+        Tap { log, store, feed }
     }
 }
 
@@ -183,9 +180,6 @@ impl Observer for Tap {
             if let Some((feed, change)) = self.feed.as_ref().zip(change) {
                 feed.tell(change);
             }
-        }
-        if let (Some(recorder), Event::Ended(status)) = (&self.recorder, event) {
-            recorder.note(now, status);
         }
         trace(flow, event);
         self.log.lock().unwrap_or_else(PoisonError::into_inner).note(now, flow, event);
@@ -275,9 +269,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (events, series) = (folder.path().join("e"), folder.path().join("s"));
         let start = Instant::from_nanos(5_000_000_000);
-        let log = Log::create(start, Some(&events), Some(&series), false).unwrap();
+        let log = Log::create(start, Some(&events), Some(&series), None, false).unwrap();
         let shared = Arc::new(Mutex::new(log));
-        let mut tap = Tap::new(shared.clone(), None, None, None);
+        let mut tap = Tap::new(shared.clone(), None, None);
         let flow = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.0.1:80".parse().unwrap() };
         let sent = Event::Sent { bytes: 1448, sojourn: Duration::from_millis(3), retransmission: false };
         tap.on_event(start + Duration::from_millis(10), &flow, &sent);
@@ -313,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_full_is_told_each_time_it_is_asked() {
-        let mut log = Log::create(Instant::ZERO, Some(Path::new("/dev/full")), None, false).unwrap();
+        let mut log = Log::create(Instant::ZERO, Some(Path::new("/dev/full")), None, None, false).unwrap();
         let flow = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.0.1:80".parse().unwrap() };
         for _ in 0..1000 {
             log.note(Instant::ZERO, &flow, &Event::SplitClosed);

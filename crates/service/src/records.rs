@@ -1,12 +1,10 @@
-//! Writes one JSON line for each flow that ends, on its own thread: a slow disk must not delay packets.
+//! The file of records: one JSON line for each flow that ends.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration as StdDuration, SystemTime};
+use std::time::SystemTime;
 
 use paceline_gateway::FlowStatus;
 use paceline_linux::clock;
@@ -16,118 +14,61 @@ use super::files::LOG_MODE;
 use super::rows::{FlowRow, Prefixes, Record, SCHEMA};
 use crate::error::{Error, Result};
 
-/// A message to the thread.
-enum Message {
-    Ended(Instant, Box<FlowStatus>),
-    /// Open the file again, because it was moved away.
-    Reopen,
-    Finish,
-}
-
-/// The packet thread's handle.
-#[derive(Clone, Debug)]
-pub(super) struct Recorder(SyncSender<Message>);
-
-/// The file, before its thread runs.
+/// The open file.
+#[derive(Debug)]
 pub(super) struct Records {
-    file: Lines,
-    sender: SyncSender<Message>,
-    messages: Receiver<Message>,
-}
-
-/// The running thread.
-pub(super) struct Writing {
-    sender: SyncSender<Message>,
-    thread: JoinHandle<()>,
-}
-
-impl Recorder {
-    /// Notes an ended flow without waiting. A record that does not fit is lost.
-    pub(super) fn note(&self, now: Instant, status: &FlowStatus) {
-        let _ = self.0.try_send(Message::Ended(now, Box::new(*status)));
-    }
-
-    pub(super) fn reopen(&self) {
-        let _ = self.0.try_send(Message::Reopen);
-    }
-}
-
-impl Records {
-    pub(super) fn create(path: &Path, prefixes: Prefixes) -> Result<Records> {
-        let file = Lines::open(path, prefixes)
-            .map_err(|error| Error::io(format_args!("write {}", path.display()), &error))?;
-        let (sender, messages) = sync_channel(WAITING_MAX);
-        Ok(Records { file, sender, messages })
-    }
-
-    pub(super) fn recorder(&self) -> Recorder {
-        Recorder(self.sender.clone())
-    }
-
-    pub(super) fn start(self) -> Writing {
-        let Records { file, sender, messages } = self;
-        let thread = thread::spawn(move || write_all(file, &messages));
-        Writing { sender, thread }
-    }
-}
-
-impl Writing {
-    /// Ends the thread. Everything is written when this returns.
-    pub(super) fn finish(self) {
-        let _ = self.sender.send(Message::Finish);
-        let _ = self.thread.join();
-    }
-}
-
-fn write_all(mut file: Lines, messages: &Receiver<Message>) {
-    let mut complained = false;
-    loop {
-        let written = match messages.recv_timeout(FLUSH_AFTER) {
-            Ok(Message::Ended(now, status)) => file.write(now, &status),
-            Ok(Message::Reopen) => file.reopen(),
-            Err(RecvTimeoutError::Timeout) => file.out.flush(),
-            Ok(Message::Finish) | Err(RecvTimeoutError::Disconnected) => {
-                if let Err(error) = file.out.flush() {
-                    tracing::warn!("cannot write {}: {error}", file.path.display());
-                }
-                return;
-            }
-        };
-        if let Err(error) = &written
-            && !complained
-        {
-            tracing::warn!(
-                "cannot write {}: {error}; records are lost until it can be written",
-                file.path.display()
-            );
-        }
-        complained = written.is_err();
-    }
-}
-
-struct Lines {
     path: PathBuf,
     out: BufWriter<File>,
     prefixes: Prefixes,
+    /// The last write to the disk failed.
+    has_failed: bool,
 }
 
-impl Lines {
-    fn open(path: &Path, prefixes: Prefixes) -> io::Result<Lines> {
-        let file = File::options().create(true).append(true).mode(LOG_MODE).open(path)?;
-        Ok(Lines { path: path.to_path_buf(), out: BufWriter::new(file), prefixes })
+impl Records {
+    pub(super) fn open(path: &Path, prefixes: Prefixes) -> Result<Records> {
+        let out =
+            append_to(path).map_err(|error| Error::io(format_args!("write {}", path.display()), &error))?;
+        Ok(Records { path: path.to_path_buf(), out, prefixes, has_failed: false })
     }
 
-    fn reopen(&mut self) -> io::Result<()> {
-        self.out.flush()?;
-        *self = Lines::open(&self.path, self.prefixes)?;
-        Ok(())
+    /// Opens the file again, because it was moved away.
+    pub(super) fn reopen(&mut self) {
+        let opened = self.out.flush().and_then(|()| append_to(&self.path));
+        let opened = opened.map(|out| self.out = out);
+        self.report(opened);
     }
 
-    fn write(&mut self, ended: Instant, status: &FlowStatus) -> io::Result<()> {
-        let record = record(ended, status, self.prefixes);
-        serde_json::to_writer(&mut self.out, &record)?;
-        self.out.write_all(b"\n")
+    /// Adds a line, which may stay in memory until the next flush.
+    pub(super) fn write(&mut self, ended: Instant, status: &FlowStatus) {
+        let line = serde_json::to_string(&record(ended, status, self.prefixes)).map_err(io::Error::from);
+        // In one piece: a line that does not fit must not leave its first half.
+        let written = line.and_then(|line| self.out.write_all(format!("{line}\n").as_bytes()));
+        if written.is_err() {
+            self.report(written);
+        }
     }
+
+    pub(super) fn flush(&mut self) {
+        let written = self.out.flush();
+        self.report(written);
+    }
+
+    /// Logs a failure after a success.
+    fn report(&mut self, written: io::Result<()>) {
+        if let Err(error) = &written
+            && !self.has_failed
+        {
+            tracing::warn!(
+                "cannot write {}: {error}; records are lost until it can be written",
+                self.path.display()
+            );
+        }
+        self.has_failed = written.is_err();
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<BufWriter<File>> {
+    File::options().create(true).append(true).mode(LOG_MODE).open(path).map(BufWriter::new)
 }
 
 fn record(ended: Instant, status: &FlowStatus, prefixes: Prefixes) -> Record {
@@ -139,11 +80,6 @@ fn record(ended: Instant, status: &FlowStatus, prefixes: Prefixes) -> Record {
     Record { schema: SCHEMA, start_unix_s, end_unix_s, flow }
 }
 
-/// The largest number of records that wait for the disk. Our choice: some seconds of a thousand flows a second, in
-/// three megabytes.
-const WAITING_MAX: usize = 8192;
-const FLUSH_AFTER: StdDuration = StdDuration::from_millis(500);
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -151,6 +87,7 @@ mod tests {
 
     use paceline_gateway::config::SharingConfig;
 
+    use super::super::log_writer::LogWriter;
     use super::super::rows::tests::status;
     use super::*;
 
@@ -158,21 +95,18 @@ mod tests {
     fn each_flow_is_a_line_and_a_moved_file_is_followed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("records");
-        let records = Records::create(&path, Prefixes::new(&SharingConfig::default())).unwrap();
-        let recorder = records.recorder();
-        let writing = records.start();
+        let records = Records::open(&path, Prefixes::new(&SharingConfig::default())).unwrap();
+        let mut log_writer = LogWriter::new(Some(records));
+        log_writer.start();
         let now = clock::now();
-        recorder.note(now, &status());
-        recorder.reopen();
-        // When the first record is in the file, the thread has already handled the reopening before it.
+        log_writer.record(now, &status());
+        log_writer.reopen();
+        log_writer.finish().unwrap();
         let moved = folder.path().join("records.1");
-        while fs::read_to_string(&path).unwrap_or_default().is_empty() {
-            thread::yield_now();
-        }
         fs::rename(&path, &moved).unwrap();
-        recorder.reopen();
-        recorder.note(now, &status());
-        writing.finish();
+        log_writer.reopen();
+        log_writer.record(now, &status());
+        log_writer.finish().unwrap();
         let lines = |path: &Path| -> Vec<Record> {
             let text = fs::read_to_string(path).unwrap();
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -27,7 +27,7 @@ use super::metrics::{Labels, Metrics};
 use super::notify::Supervisor;
 use super::observer::{Log, Shared, Tap};
 use super::place::Role;
-use super::records::{Recorder, Records, Writing};
+use super::records::Records;
 use super::reload::Reload;
 use super::rescaling::Rescaling;
 use super::rows::Prefixes;
@@ -65,7 +65,10 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
     let mut inherited = options.take_over.then(|| handover::ask(options, &path)).transpose()?;
     let started = inherited.as_ref().and_then(|inherited| Some(inherited.memory.as_ref()?.started));
     let started = started.unwrap_or_else(clock::now);
-    let log = Log::create(started, options.events.as_deref(), options.series.as_deref(), inherited.is_some())
+    let prefixes = Prefixes::new(&config.sharing);
+    let records = options.records.as_deref().map(|path| Records::open(path, prefixes)).transpose()?;
+    let (events, series) = (options.events.as_deref(), options.series.as_deref());
+    let log = Log::create(started, events, series, records, inherited.is_some())
         .map_err(|error| Error::io("create the logs", &error))?;
     let log: Shared = Arc::new(Mutex::new(log));
     let store = match &mut inherited {
@@ -83,7 +86,7 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
     if let Some(memory) = inherited.as_ref().and_then(|inherited| inherited.memory.as_ref()) {
         log.lock().unwrap_or_else(PoisonError::into_inner).totals = memory.totals;
     }
-    let tap = Box::new(Tap::new(log, Some(store), Some(rescaling.feed()), service.recorder.clone()));
+    let tap = Box::new(Tap::new(log, Some(store), Some(rescaling.feed())));
     let mut node = match inherited.as_mut().and_then(handover::Inherited::gateway) {
         Some((state, split)) => take_over(config, tap, state, split),
         None => Gateway::with_observer(config, tap),
@@ -145,9 +148,6 @@ struct Service<'a> {
     successor: Option<UnixStream>,
     /// Held until their threads run.
     scraped: Option<(TcpListener, Metrics)>,
-    records: Option<Records>,
-    recorder: Option<Recorder>,
-    writing: Option<Writing>,
 }
 
 impl<'a> Service<'a> {
@@ -185,7 +185,6 @@ impl<'a> Service<'a> {
             Some(socket) => Some(Control::adopt(&handover::control_path(options)?, socket)),
             None => bind_control(options)?,
         };
-        let records = options.records.as_deref().map(|path| Records::create(path, prefixes)).transpose()?;
         let interfaces = match &options.tun {
             Some(tun) => [wan, radio].map(|name| format!("{tun} ({name})")),
             None => [wan, radio].map(str::to_owned),
@@ -213,9 +212,6 @@ impl<'a> Service<'a> {
             scrapes,
             successor: None,
             scraped,
-            recorder: records.as_ref().map(Records::recorder),
-            records,
-            writing: None,
         })
     }
 
@@ -231,9 +227,7 @@ impl<'a> Service<'a> {
                 Ok(())
             }
             LifecycleEvent::Hangup => {
-                if let Some(recorder) = &self.recorder {
-                    recorder.reopen();
-                }
+                self.log.lock().unwrap_or_else(PoisonError::into_inner).log_writer.reopen();
                 self.reload.start(self.options);
                 Ok(())
             }
@@ -249,7 +243,6 @@ impl<'a> Service<'a> {
         if let Some(control) = &mut self.control {
             control.serve(self.status.clone(), self.captures.clone(), self.identity.clone())?;
         }
-        self.writing = self.records.take().map(Records::start);
         self.log.lock().unwrap_or_else(PoisonError::into_inner).log_writer.start();
         self.supervisor.start();
         let (wan, radio) = (&self.identity.wan, &self.identity.radio);
@@ -362,9 +355,6 @@ impl<'a> Service<'a> {
             tracing::info!("process {} goes on with {}", peer.pid(), counted(node.flows(), "flow"));
             self.supervisor.succeeded_by(peer.pid().unsigned_abs());
         }
-        if let Some(writing) = self.writing.take() {
-            writing.finish();
-        }
         warn_once(
             &mut self.unwritten,
             &self.log.lock().unwrap_or_else(PoisonError::into_inner).log_writer.finish(),
@@ -377,13 +367,10 @@ impl<'a> Service<'a> {
     /// Ends the service. Records the flows that are still open in their present state.
     fn end(&mut self, node: &Gateway) -> io::Result<()> {
         self.supervisor.stopping();
-        let now = clock::now();
-        if let Some(recorder) = &self.recorder {
-            let open = node.flow_statuses(0, usize::MAX).items;
-            open.iter().filter(|flow| flow.is_open()).for_each(|flow| recorder.note(now, flow));
-        }
-        if let Some(writing) = self.writing.take() {
-            writing.finish();
+        if self.options.records.is_some() {
+            let (now, open) = (clock::now(), node.flow_statuses(0, usize::MAX).items);
+            let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            open.iter().filter(|flow| flow.is_open()).for_each(|flow| log.log_writer.record(now, flow));
         }
         let written = self.write_stats(node, None);
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
