@@ -47,7 +47,7 @@
 
 pub mod checker;
 pub mod faults;
-mod host;
+pub mod host;
 pub mod measure;
 mod network;
 mod queue;

@@ -324,11 +324,9 @@ fn tcp_hosts(
         Direction::Up => (Vec::new(), workloads),
     };
     let setup = |key, config, workloads, name| TcpSetup {
-        key,
-        config,
         workloads,
         reader: tcp.reader,
-        seed: seed_of(seed, name),
+        ..TcpSetup::new(key, config, seed_of(seed, name))
     };
     let server = TcpHost::server(setup(down, tcp.server, from_server, "server"));
     let client = TcpHost::client(setup(down.reversed(), tcp.client, from_client, "client"), plan);
