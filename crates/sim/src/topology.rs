@@ -264,6 +264,7 @@ fn path_delay(
 /// servers on.
 fn add_checker(network: &mut Network<SimNode>, links: &[NamedLink], scenario: &Scenario) -> Checker {
     let checker = Checker::default();
+    checker.ignore_bytes();
     let hops = scenario.path.len();
     let opportunistic = |flow: &Flow| match &flow.transport {
         Transport::Tcp(tcp) => {
