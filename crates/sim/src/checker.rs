@@ -7,6 +7,8 @@
 //!   allowed, opportunistic retransmission.
 //! - A FIN has one place, and no data lies behind it.
 
+mod gateway;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,6 +19,8 @@ use paceline_wire::{Flags, Instant, Packet, Seq, Tcp};
 use rustc_hash::FxHashMap;
 
 use crate::network::Tap;
+
+pub use gateway::{GatewayChecker, GatewayTap, Side};
 
 /// Findings about all connections of a network. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +48,7 @@ struct State {
     directions: FxHashMap<(SocketAddr, SocketAddr), Direction>,
     findings: Vec<String>,
     beyond_window: bool,
+    forgeries: bool,
 }
 
 /// The data of one direction, as its two ends saw it. Numbers are positions in a stream. The SYN's position is 2^32
@@ -76,6 +81,11 @@ impl Checker {
     /// Lets senders go beyond the window, as opportunistic retransmission does.
     pub fn allow_beyond_window(&self) {
         self.0.borrow_mut().beyond_window = true;
+    }
+
+    /// Ignores packets with bytes, which come from an attacker (`Watch::meddle`). No end accepts his packets.
+    pub(crate) fn ignore_bytes(&self) {
+        self.0.borrow_mut().forgeries = true;
     }
 
     /// Returns a tap for links on which hosts send.
@@ -116,11 +126,8 @@ impl Tap for CheckerTap {
 impl State {
     fn see(&mut self, packet: &Packet, look: fn(&mut State, Tcp<'_>, (SocketAddr, SocketAddr))) {
         let (Some(tcp), Some(key)) = (packet.tcp(), packet.flow_key()) else { return };
-        if packet.payload().bytes().is_some_and(|bytes| !bytes.is_empty()) {
-            // Only an attacker sends bytes (`Watch::meddle`). No end accepts his packets.
-            return;
-        }
-        if !tcp.flags().contains(Flags::RST) {
+        let is_forged = self.forgeries && packet.payload().bytes().is_some_and(|bytes| !bytes.is_empty());
+        if !is_forged && !tcp.flags().contains(Flags::RST) {
             look(self, tcp, (key.src, key.dst));
         }
     }

@@ -40,14 +40,14 @@
 //! | TCP hosts, datagrams | `host/` |
 //! | applications | `workload.rs` |
 //! | delays and reordering | `measure/` |
-//! | what endpoints and gateways must not do | `checker.rs` |
+//! | what endpoints and gateways must not do | `checker.rs`, `checker/gateway.rs`; the gateway's tests are `tests/gateway/` |
 //! | faults by seed | `faults.rs`; the swarm is `tests/swarm.rs` |
 //! | wireless paths by name, and flows measured over them | `wireless/` |
 //! | published experiments | `reproduce/` |
 
 pub mod checker;
 pub mod faults;
-mod host;
+pub mod host;
 pub mod measure;
 mod network;
 mod queue;

@@ -113,6 +113,8 @@ struct LinkSlot {
     fed: bool,
     /// True if the two ends lie on different islands.
     bridges: bool,
+    /// True if super-packets cross it as one packet.
+    joins: bool,
 }
 
 /// A node or a link that can be due.
@@ -165,6 +167,7 @@ impl<N: Node> Network<N> {
             hears_sent: false,
             fed: false,
             bridges: false,
+            joins: false,
         });
         self.divided = false;
         id
@@ -193,6 +196,12 @@ impl<N: Node> Network<N> {
         let slot = &mut self.links[link.0 as usize];
         slot.hears_sent |= tap.hears_sent();
         slot.taps.push(tap);
+    }
+
+    /// Lets super-packets cross `link` as one packet, as if the card at its end joined their segments again. Other links
+    /// carry the segments one by one.
+    pub fn join_segments(&mut self, link: LinkId) {
+        self.links[link.0 as usize].joins = true;
     }
 
     /// The time at which it began.
@@ -388,8 +397,10 @@ impl<N: Node> Network<N> {
             Some(End::Link(link)) => {
                 let slot = links[link.0 as usize].fed_by(fed, link);
                 match outgoing.gso_size() {
-                    Some(_) => outgoing.clone().segments().for_each(|segment| slot.send(*now, &segment)),
-                    None => slot.send(*now, outgoing),
+                    Some(_) if !slot.joins => {
+                        outgoing.clone().segments().for_each(|segment| slot.send(*now, &segment))
+                    }
+                    _ => slot.send(*now, outgoing),
                 }
             }
         }

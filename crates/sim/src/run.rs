@@ -13,6 +13,7 @@ use paceline_tcp::Status;
 use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId};
 use rayon::prelude::*;
 
+use crate::checker::{Checker, GatewayChecker};
 use crate::host::{DatagramSink, DatagramSource, Plan, SimNode, TcpHost, TcpSetup};
 use crate::measure::Percentiles;
 use crate::network::{Progress, Tap};
@@ -55,6 +56,10 @@ pub fn run_watched(
         Run { topology: Topology::build(scenario)?, scenario, groups: Vec::new(), findings: Vec::new() };
     for (name, tap) in taps {
         run.topology.tap(name, tap)?;
+    }
+    // A watch that acts may change the gateway's mode, and lets it get packets that pass no link.
+    if scenario.checked && !watch.meddles() {
+        run.topology.check_gateway(scenario);
     }
     run.add_flows()?;
     run.run_until_end(watch)?;
@@ -273,7 +278,9 @@ impl Run<'_> {
         let flows = self.groups.iter().zip(at_end.flows);
         let flows =
             flows.flat_map(|(group, then)| if group.is_endless() { then } else { group.results(network) });
-        let checked = self.topology.checker.iter().flat_map(|checker| checker.findings());
+        let Topology { checker, gateway_checker, .. } = &self.topology;
+        let checked = checker.iter().flat_map(Checker::findings);
+        let checked = checked.chain(gateway_checker.iter().flat_map(GatewayChecker::findings));
         RunResult {
             seed: self.scenario.seed,
             duration_s: network.now().saturating_since(network.began()).as_secs_f64(),
@@ -324,11 +331,9 @@ fn tcp_hosts(
         Direction::Up => (Vec::new(), workloads),
     };
     let setup = |key, config, workloads, name| TcpSetup {
-        key,
-        config,
         workloads,
         reader: tcp.reader,
-        seed: seed_of(seed, name),
+        ..TcpSetup::new(key, config, seed_of(seed, name))
     };
     let server = TcpHost::server(setup(down, tcp.server, from_server, "server"));
     let client = TcpHost::client(setup(down.reversed(), tcp.client, from_client, "client"), plan);

@@ -5,12 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use paceline_adhoc::AdHoc;
-use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule, ShareConfig};
+use paceline_gateway::config::{FlowAction, FlowMatch, FlowMode, FlowRule, ShareConfig};
 use paceline_gateway::{Event, Gateway, GatewayConfig, Observer, RADIO, WAN};
 use paceline_path::{Link, LinkConfig};
 use paceline_wire::{FlowKey, Instant, PortId};
 
-use crate::checker::Checker;
+use crate::checker::{Checker, GatewayChecker, Side};
 use crate::faults::heal;
 use crate::host::{HOST, SimNode};
 use crate::measure::{LinkMeter, PathProbe, Quantiles};
@@ -26,6 +26,7 @@ pub(crate) struct Topology {
     pub(crate) ad_hoc: Option<NodeId>,
     pub(crate) path_delay: PathDelay,
     pub(crate) checker: Option<Checker>,
+    pub(crate) gateway_checker: Option<GatewayChecker>,
     /// First hop of packets from servers. `from_clients` is the first hop of packets from clients.
     from_servers: Hop,
     from_clients: Hop,
@@ -126,6 +127,7 @@ impl Topology {
             ad_hoc: ad_hoc.map(|it| it.node),
             path_delay,
             checker,
+            gateway_checker: None,
             from_servers,
             from_clients: to,
             servers,
@@ -152,6 +154,23 @@ impl Topology {
         let link = link.ok_or_else(|| ScenarioError::NoSuchLink(name.into()))?;
         self.network.tap(link.id, tap);
         Ok(())
+    }
+
+    /// Watches the links beside the gateway. An ad-hoc network may be on one side of it, so then nothing is watched.
+    pub(crate) fn check_gateway(&mut self, scenario: &Scenario) {
+        let Some(gateway) = scenario.gateway.as_ref().filter(|_| scenario.ad_hoc.is_none()) else { return };
+        let checker = GatewayChecker::default();
+        if gateway.config.mode != FlowMode::Transparent {
+            checker.allow_splits();
+        }
+        let bypasses = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.bypass);
+        bypasses.for_each(|(number, _)| checker.expect_no_split(server_port(number)));
+        let (at, up) = (gateway.links_before, scenario.path.len() + gateway.links_before);
+        self.network.tap(self.links[at - 1].id, Box::new(checker.enter(Side::Wan)));
+        self.network.tap(self.links[at].id, Box::new(checker.leave(Side::Radio)));
+        self.network.tap(self.links[up].id, Box::new(checker.enter(Side::Radio)));
+        self.network.tap(self.links[up - 1].id, Box::new(checker.leave(Side::Wan)));
+        self.gateway_checker = Some(checker);
     }
 
     /// Adds the two hosts of a flow. `key` is the key of packets from server to client in the first connection.
@@ -264,6 +283,7 @@ fn path_delay(
 /// servers on.
 fn add_checker(network: &mut Network<SimNode>, links: &[NamedLink], scenario: &Scenario) -> Checker {
     let checker = Checker::default();
+    checker.ignore_bytes();
     let hops = scenario.path.len();
     let opportunistic = |flow: &Flow| match &flow.transport {
         Transport::Tcp(tcp) => {

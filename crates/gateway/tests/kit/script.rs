@@ -2,13 +2,10 @@
 
 use std::net::SocketAddr;
 
-use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
 use paceline_wire::{
     Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr, TcpRepr,
 };
-
-use super::scenario::address;
-use super::sim::{RADIO, WAN};
 
 /// Initial sequence numbers of the scripted flow.
 pub const CLIENT_ISN: u32 = 0xffff_fff0;
@@ -24,7 +21,7 @@ pub struct Script {
 
 impl Script {
     pub fn new(config: GatewayConfig) -> Self {
-        let end = |net, port| SocketAddr::new(address(false, net, 1), port);
+        let end = |net, port| SocketAddr::from(([10, 0, net, 1], port));
         Script {
             gateway: Gateway::new(config),
             now: Instant::ZERO,

@@ -11,11 +11,10 @@
 //! network card merges them. `window 3` is an acknowledgement that moves only the right edge of the window. It is no
 //! duplicate.
 
-use paceline_gateway::GatewayConfig;
+use paceline_gateway::{GatewayConfig, RADIO, WAN};
 use paceline_wire::{Duration, Flags, Instant, Packet, PortId, Seq, TcpOptionsRepr};
 
 use super::script::{SERVER_ISN, Script};
-use super::sim::{RADIO, WAN};
 
 /// Round trips in milliseconds: to the server, to the client.
 const ROUND_TRIPS: [u64; 2] = [40, 60];

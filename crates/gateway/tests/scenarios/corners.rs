@@ -1,11 +1,10 @@
 //! Rare packets, one by one: whether the gateway believes them, and what leaves.
 
-use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{QueueBoundMode, RetransmissionMode, ScheduleMode};
+use paceline_gateway::{GatewayConfig, RADIO, WAN};
 use paceline_wire::{BufferPool, Ecn, Flags, FlowKey, Packet, PortId, Seq, TcpOptionsRepr};
 
 use crate::kit::script::{SERVER_ISN, Script};
-use crate::kit::sim::{RADIO, WAN};
 
 fn none() -> TcpOptionsRepr {
     TcpOptionsRepr::default()

@@ -1,16 +1,12 @@
 //! What an end host expects of a path: everything that is not acceleration passes as it is.
 
 use paceline_gateway::config::RetransmissionMode;
-use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_gateway::{GatewayConfig, RADIO, WAN};
 use paceline_wire::{
-    BufferPool, Checksum, Duration, Ecn, Flags, FlowKey, Instant, Packet, Payload, PortId, TcpOptionsRepr,
+    BufferPool, Checksum, Duration, Ecn, Flags, FlowKey, Packet, Payload, PortId, TcpOptionsRepr,
 };
 
-use crate::kit::accelerated::run;
-use crate::kit::connection::{EndpointConfig, Workload};
-use crate::kit::scenario::{FlowSpec, Path, XP_WINDOW, at_ms, modern_client, world, xp_client};
 use crate::kit::script::Script;
-use crate::kit::sim::{RADIO, WAN};
 
 fn none() -> TcpOptionsRepr {
     TcpOptionsRepr::default()
@@ -382,60 +378,6 @@ fn congestion_marks_leave_on_the_packet_that_brought_them() {
     let ack = script.from_client(1, 4_001, Flags::ACK | Flags::ECE | Flags::AE, 500, none(), 0);
     let out = leaves(&mut script, RADIO, ack, WAN);
     assert!(out[0].tcp().unwrap().flags().contains(Flags::ECE | Flags::AE));
-}
-
-#[test]
-fn a_download_goes_on_after_the_client_has_closed_its_half() {
-    let mut spec = FlowSpec::download(xp_client(XP_WINDOW)).bytes(3_000_000);
-    spec.client_sends = Workload::Bytes(500);
-    let (sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &spec, 20, 1);
-    let (down, up) = (sim.download(flow), sim.upload(flow));
-    assert_eq!((down.received_bytes, up.received_bytes), (3_000_000, 500));
-    assert!(up.completion < down.completion && down.completion < Some(Duration::from_secs(6)), "{down:?}");
-}
-
-#[test]
-fn a_flow_that_is_over_leaves_nothing_behind() {
-    let spec = FlowSpec::download(modern_client(1 << 20)).bytes(1_000_000);
-    let (mut sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &spec, 20, 1);
-    assert!(sim.download(flow).completion.is_some());
-    assert_eq!(sim.gateway.buffered_bytes(), 0);
-    sim.run_until(at_ms(600_000));
-    assert_eq!(sim.gateway.flows(), 0, "ten minutes after both ends closed");
-}
-
-#[test]
-fn uploads_run_at_full_speed_under_rescaled_windows() {
-    for client in [xp_client(XP_WINDOW), modern_client(1 << 20)] {
-        let mut spec = FlowSpec::download(client);
-        spec.client_sends = Workload::Bytes(4_000_000);
-        spec.server_sends = Workload::Silent;
-        let direct = crate::kit::accelerated::unaccelerated(&Path::thesis(), &spec, 30, 1);
-        let (sim, flow) = run(GatewayConfig::default(), &Path::thesis(), &spec, 30, 1);
-        let (without, with) = (direct.0.upload(direct.1), sim.upload(flow));
-        let (a, b) = (without.completion.unwrap(), with.completion.unwrap());
-        assert!(b <= a.mul_ratio(102, 100), "{without:?} {with:?}");
-    }
-}
-
-#[test]
-fn both_ends_may_open_at_once() {
-    for client in [xp_client(XP_WINDOW), modern_client(1 << 20)] {
-        let mut sim = world(Gateway::new(GatewayConfig::default()), &Path::new(7.2, 20, 100), 1);
-        let key = FlowKey::new("10.0.1.1:40000".parse().unwrap(), "10.0.0.1:80".parse().unwrap());
-        let up = Workload::BytesAndStay(200_000);
-        sim.clients[0].host.add(key, client, up, Some(Instant::ZERO));
-        let server = EndpointConfig::default();
-        let down = Workload::BytesAndStay(2_000_000);
-        sim.servers[0].host.add(key.reversed(), server, down, Some(at_ms(10)));
-        sim.run_until(at_ms(20_000));
-        sim.checker.assert_clean();
-        assert_eq!(sim.gateway.counters().passed_unacceptable, 0);
-        let received = |c: &crate::kit::connection::Connection| c.received.bytes;
-        let (at_client, at_server) =
-            (&sim.clients[0].host.connections[0], &sim.servers[0].host.connections[0]);
-        assert_eq!((received(at_client), received(at_server)), (2_000_000, 200_000));
-    }
 }
 
 /// RFC 5961, Section 4: the server decides whether a SYN beside an open flow begins another one.

@@ -1,10 +1,9 @@
 //! A SYN that comes again while its flow is open, and its effect on the flow and on its subscriber.
 
-use paceline_gateway::GatewayConfig;
+use paceline_gateway::{GatewayConfig, RADIO, WAN};
 use paceline_wire::{Flags, TcpOptionsRepr};
 
 use crate::kit::script::Script;
-use crate::kit::sim::{RADIO, WAN};
 
 fn options() -> TcpOptionsRepr {
     TcpOptionsRepr {

@@ -1,10 +1,9 @@
 //! A flow that was open before the gateway started, and the packets that tell where its streams are.
 
-use paceline_gateway::{GatewayConfig, Shifts};
+use paceline_gateway::{GatewayConfig, RADIO, Shifts, WAN};
 use paceline_wire::{Flags, TcpOptionsRepr};
 
 use crate::kit::script::Script;
-use crate::kit::sim::{RADIO, WAN};
 
 fn none() -> TcpOptionsRepr {
     TcpOptionsRepr::default()

@@ -1,11 +1,10 @@
 //! Split flows, packet by packet: what each end sees of the other.
 
 use paceline_gateway::config::{FlowMode, VirtualWindowMode};
-use paceline_gateway::{GatewayConfig, OVERHEARD};
+use paceline_gateway::{GatewayConfig, OVERHEARD, RADIO, WAN};
 use paceline_wire::{BufferPool, Ecn, Flags, Node, Packet, PortId, Seq, TcpOptionsRepr};
 
 use crate::kit::script::{CLIENT_ISN, SERVER_ISN, Script};
-use crate::kit::sim::{RADIO, WAN};
 
 fn none() -> TcpOptionsRepr {
     TcpOptionsRepr::default()

@@ -1,46 +1,11 @@
 //! A client's connection that is gone, and its effect on the client's other flows.
 
 use paceline_gateway::FlowStage;
-use paceline_gateway::config::{RetransmissionMode, ScheduleMode};
+use paceline_gateway::config::RetransmissionMode;
 use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
-use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
+use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, Payload, Seq, TcpOptionsRepr, TcpRepr};
 
-use crate::kit::connection::Connection;
-use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
 use crate::kit::script::Script;
-
-/// What was on its way is not on the link for ever. After a timeout the other flows have all of the link.
-#[test]
-fn what_nobody_answers_keeps_no_room() {
-    others_go_on(GatewayConfig::default());
-}
-
-/// The same holds if the server repairs, and no timer of the gateway sends anything.
-#[test]
-fn what_nobody_answers_keeps_no_room_where_the_server_repairs() {
-    for schedule in [ScheduleMode::ReceptionRate, ScheduleMode::OnArrival] {
-        let mut config = GatewayConfig::default();
-        config.retransmission.mode = RetransmissionMode::None;
-        config.schedule.mode = schedule;
-        others_go_on(config);
-    }
-}
-
-#[track_caller]
-fn others_go_on(config: GatewayConfig) {
-    let mut sim = world(Gateway::new(config), &Path::thesis(), 1);
-    sim.add_flow(&FlowSpec::download(modern_client(256 << 10)));
-    let others = [5_100, 6_000, 20_000].map(|start| {
-        sim.add_flow(&FlowSpec::download(modern_client(256 << 10)).bytes(100_000).starting(start))
-    });
-    sim.run_until(at_ms(5_000));
-    sim.clients[0].host.act(0, Connection::forget);
-    sim.run_until(at_ms(30_000));
-    for other in others {
-        let report = sim.download(other);
-        assert!(report.completion.is_some_and(|time| time < Duration::from_secs(3)), "{report:?}");
-    }
-}
 
 /// If its peer has sent a FIN, Linux also accepts a RST with the number of that FIN (`tcp_reset_check`). A client that
 /// has closed may get data that left the server before the FIN came. It answers with the number that the data

@@ -1,6 +1,7 @@
 //! The nodes of a simulation.
 
 mod datagrams;
+mod stream;
 mod tcp;
 
 use paceline_adhoc::AdHoc;
@@ -8,7 +9,7 @@ use paceline_gateway::Gateway;
 use paceline_wire::{Instant, Node, Packet, PortId};
 
 pub(crate) use datagrams::{DatagramSink, DatagramSource};
-pub(crate) use tcp::{Plan, TcpHost, TcpSetup, TransferEnd};
+pub use tcp::{Plan, TcpHost, TcpSetup, TransferEnd};
 
 /// A node of a simulated path. Hosts have the port 0.
 pub(crate) enum SimNode {
@@ -85,4 +86,4 @@ impl Node for SimNode {
 }
 
 /// The port by which a host is connected.
-pub(crate) const HOST: PortId = PortId(0);
+pub const HOST: PortId = PortId(0);

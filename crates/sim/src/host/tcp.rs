@@ -1,16 +1,17 @@
 //! A host with the TCP connections and applications of one flow of a scenario.
 
-use paceline_tcp::{Config, Connection, State, Status};
+use paceline_tcp::{Config, Connection, Origin, State, Status};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId};
 
 use super::HOST;
+use super::stream::Streams;
 use crate::network::RouteBy;
 use crate::seed::seed_of;
 use crate::workload::{Reader, Sink, Source, Workload};
 
 /// One end of the transfers of a flow.
 #[derive(Debug)]
-pub(crate) struct TcpHost {
+pub struct TcpHost {
     /// Boxed: packets do not need it, and it is large.
     setup: Box<TcpSetup>,
     /// Where packets to this host carry the client's port. The first transfer has `first_port`.
@@ -21,55 +22,75 @@ pub(crate) struct TcpHost {
     ends: Vec<TransferEnd>,
     /// Indices of the ends that are not closed.
     live: Vec<usize>,
+    /// True if each packet has one segment and no bytes.
+    is_plain: bool,
     /// Time of the last call.
     now: Instant,
 }
 
 /// The configuration of a client or a server.
 #[derive(Clone, Debug)]
-pub(crate) struct TcpSetup {
+pub struct TcpSetup {
     /// The direction from this host in the first transfer.
-    pub(crate) key: FlowKey,
-    pub(crate) config: Config,
-    /// What each transfer sends, if this end sends.
-    pub(crate) workloads: Vec<Workload>,
-    /// How the application reads, if the other end sends.
-    pub(crate) reader: Reader,
-    pub(crate) seed: u64,
+    pub key: FlowKey,
+    /// The configuration of each connection.
+    pub config: Config,
+    /// What each transfer sends. An end without a workload closes when the other end has closed.
+    pub workloads: Vec<Workload>,
+    /// How the application reads.
+    pub reader: Reader,
+    /// The seed of all that connections draw.
+    pub seed: u64,
+    /// The initial numbers of each connection; `None` draws them.
+    pub origin: Option<Origin>,
+    /// If true, payloads have bytes and checksums are whole. The receiver checks the bytes. Otherwise payloads have a
+    /// length only.
+    pub has_bytes: bool,
+    /// Segments of the largest super-packet. With 1, each segment is a packet.
+    pub gso_segments: u32,
 }
 
 /// When a client opens its transfers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub struct Plan {
     pub(crate) count: u32,
     /// Start of the next transfer; `None` while it waits for the end of another.
-    pub(crate) next_at: Option<Instant>,
-    pub(crate) sequential: bool,
-    pub(crate) interval: Duration,
+    next_at: Option<Instant>,
+    sequential: bool,
+    interval: Duration,
     opened: u32,
 }
 
 /// This host's end of one transfer.
 #[derive(Debug)]
-pub(crate) struct TransferEnd {
+pub struct TransferEnd {
     pub(crate) index: u32,
-    pub(crate) connection: Connection,
-    pub(crate) opened: Instant,
-    application: Application,
+    /// The connection.
+    pub connection: Connection,
+    /// When it was opened.
+    pub opened: Instant,
+    source: Option<Source>,
+    sink: Sink,
+    /// The bytes of both directions, if payloads have bytes.
+    streams: Option<Box<Streams>>,
     /// When data was last read.
-    pub(crate) last_read: Option<Instant>,
+    pub last_read: Option<Instant>,
     /// When the peer had closed and all was read.
-    pub(crate) finished: Option<Instant>,
+    pub finished: Option<Instant>,
 }
 
-#[derive(Debug)]
-enum Application {
-    Source(Source),
-    Sink(Sink),
+impl TcpSetup {
+    /// A host that sends nothing, reads at once, and draws the numbers of its connections.
+    pub fn new(key: FlowKey, config: Config, seed: u64) -> Self {
+        let (workloads, reader) = (Vec::new(), Reader::Eager);
+        TcpSetup { key, config, workloads, reader, seed, origin: None, has_bytes: false, gso_segments: 1 }
+    }
 }
 
 impl Plan {
-    pub(crate) fn new(count: u32, first: Instant, sequential: bool, interval: Duration) -> Self {
+    /// `count` transfers, the first one at `first`. The next begins `interval` after the start of one, or if they are
+    /// sequential, after its end.
+    pub fn new(count: u32, first: Instant, sequential: bool, interval: Duration) -> Self {
         Plan { count, next_at: Some(first), sequential, interval, opened: 0 }
     }
 
@@ -81,32 +102,33 @@ impl Plan {
 
 impl TcpHost {
     /// Returns a host that opens connections.
-    pub(crate) fn client(setup: TcpSetup, plan: Plan) -> Self {
+    pub fn client(setup: TcpSetup, plan: Plan) -> Self {
         Self::new(setup, RouteBy::DestinationPort, Some(plan))
     }
 
     /// Returns a host that waits for connections.
-    pub(crate) fn server(setup: TcpSetup) -> Self {
+    pub fn server(setup: TcpSetup) -> Self {
         Self::new(setup, RouteBy::SourcePort, None)
     }
 
     fn new(setup: TcpSetup, by: RouteBy, plan: Option<Plan>) -> Self {
         let client = if plan.is_some() { setup.key.src } else { setup.key.dst };
         let first_port = client.port();
-        let setup = Box::new(setup);
-        TcpHost { setup, by, first_port, plan, ends: Vec::new(), live: Vec::new(), now: Instant::ZERO }
+        let is_plain = !setup.has_bytes && setup.gso_segments <= 1;
+        let (setup, now) = (Box::new(setup), Instant::ZERO);
+        TcpHost { setup, by, first_port, plan, ends: Vec::new(), live: Vec::new(), is_plain, now }
     }
 
     /// All transfers that were opened, in order of opening.
-    pub(crate) fn ends(&self) -> &[TransferEnd] {
+    pub fn ends(&self) -> &[TransferEnd] {
         &self.ends
     }
 
     /// Stops all sources, so that they close their connections.
-    pub(crate) fn stop(&mut self, now: Instant) {
+    pub fn stop(&mut self, now: Instant) {
         for at in (0..self.live.len()).rev() {
             let end = self.live[at];
-            if let Application::Source(source) = &mut self.ends[end].application {
+            if let Some(source) = &mut self.ends[end].source {
                 source.stop();
                 self.drive(end, now);
             }
@@ -121,8 +143,11 @@ impl TcpHost {
             let index = plan.opened;
             let next_at = if plan.sequential { None } else { Some(at + plan.interval) };
             self.plan = Some(Plan { opened: index + 1, next_at, ..plan });
-            let (key, seed) = (self.key(index), self.connection_seed(index));
-            let connection = Connection::connect(&self.setup.config, key, seed, now);
+            let (config, key) = (&self.setup.config, self.key(index));
+            let connection = match self.setup.origin {
+                Some(origin) => Connection::connect_as(config, key, origin, now),
+                None => Connection::connect(config, key, self.connection_seed(index), now),
+            };
             self.add(index, connection, now);
         }
     }
@@ -140,16 +165,16 @@ impl TcpHost {
     }
 
     fn add(&mut self, index: u32, connection: Connection, now: Instant) {
-        let application = match self.setup.workloads.get(index as usize) {
-            Some(workload) => Application::Source(Source::new(*workload, now)),
-            None => Application::Sink(Sink::new(self.setup.reader, now)),
-        };
+        let workload = self.setup.workloads.get(index as usize);
+        let streams = self.setup.has_bytes.then(|| Box::new(Streams::new(&self.key(index))));
         self.live.push(self.ends.len());
         self.ends.push(TransferEnd {
             index,
             connection,
             opened: now,
-            application,
+            source: workload.map(|workload| Source::new(*workload, now)),
+            sink: Sink::new(self.setup.reader, now),
+            streams,
             last_read: None,
             finished: None,
         });
@@ -170,10 +195,29 @@ impl TcpHost {
         if over || self.plan.is_some() || !packet.tcp()?.flags().contains(Flags::SYN) {
             return None;
         }
-        let seed = self.connection_seed(index);
-        let connection = Connection::accept(&self.setup.config, packet, seed, now)?;
+        let config = &self.setup.config;
+        let connection = match self.setup.origin {
+            Some(origin) => Connection::accept_as(config, packet, origin, now),
+            None => Connection::accept(config, packet, self.connection_seed(index), now),
+        }?;
         self.add(index, connection, now);
         Some(self.ends.len() - 1)
+    }
+
+    /// Returns the next packet of a host with super-packets or bytes.
+    fn poll_other(&mut self, now: Instant) -> Option<Packet> {
+        let TcpSetup { has_bytes, gso_segments, .. } = *self.setup;
+        let mut packet = self.live.iter().find_map(|&end| {
+            let connection = &mut self.ends[end].connection;
+            match gso_segments {
+                0 | 1 => connection.poll_transmit(now),
+                most => connection.poll_super_packet(now, most),
+            }
+        })?;
+        if has_bytes && packet.gso_size().is_none() {
+            packet.complete_checksum();
+        }
+        Some(packet)
     }
 
     /// Lets the application of a transfer act, and notes whether the transfer is over.
@@ -195,70 +239,67 @@ impl TcpHost {
 
 impl TransferEnd {
     /// The connection's state.
-    pub(crate) fn status(&self, now: Instant) -> Status {
+    pub fn status(&self, now: Instant) -> Status {
         self.connection.status(now)
     }
 
     /// Bytes that the application has read.
-    pub(crate) fn read(&self) -> u64 {
-        match &self.application {
-            Application::Sink(sink) => sink.read,
-            Application::Source(_) => 0,
-        }
+    pub fn read(&self) -> u64 {
+        self.sink.read
     }
 
     /// Bytes that the application has written.
-    pub(crate) fn written(&self) -> u64 {
-        match &self.application {
-            Application::Source(source) => source.written(),
-            Application::Sink(_) => 0,
-        }
+    pub fn written(&self) -> u64 {
+        self.source.map_or(0, |source| source.written())
+    }
+
+    /// Bytes that were not those that the other end has written.
+    pub fn wrong_bytes(&self) -> u64 {
+        self.streams.as_ref().map_or(0, |streams| streams.wrong_bytes)
     }
 
     /// True if this end has nothing left to do, except to wait in TIME-WAIT.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         matches!(self.connection.state(), State::TimeWait | State::Closed)
     }
 
     fn drive(&mut self, now: Instant) {
         let connection = &mut self.connection;
-        match &mut self.application {
-            Application::Source(source) => {
-                while connection.is_writable() {
-                    let wants = u32::try_from(source.wants(now)).unwrap_or(WRITE_MAX).min(WRITE_MAX);
-                    let written = if wants > 0 { connection.write_length(wants) } else { 0 };
-                    if written == 0 {
-                        break;
-                    }
-                    source.wrote(written as u64);
-                }
-                // In SYN-SENT, close would delete the connection (RFC 9293, Section 3.10.4).
-                if source.is_over() && connection.state() != State::SynSent {
-                    connection.close();
-                }
+        let read = read(connection, &self.sink, self.streams.as_deref_mut(), now);
+        if read > 0 {
+            self.sink.took(now, read);
+            self.last_read = Some(now);
+        }
+        if self.finished.is_none() && connection.is_read_finished() {
+            self.finished = Some(now);
+            if self.source.is_none() {
+                connection.close();
             }
-            Application::Sink(sink) => {
-                let read = read(connection, sink, now);
-                if read > 0 {
-                    sink.took(now, read);
-                    self.last_read = Some(now);
-                }
-                if self.finished.is_none() && connection.is_read_finished() {
-                    self.finished = Some(now);
-                    connection.close();
-                }
+        }
+        let Some(source) = &mut self.source else { return };
+        while connection.is_writable() {
+            let wants = u32::try_from(source.wants(now)).unwrap_or(WRITE_MAX).min(WRITE_MAX);
+            let written = match &self.streams {
+                _ if wants == 0 => 0,
+                Some(streams) => connection.write(&streams.to_write(source.written(), wants)),
+                None => connection.write_length(wants),
+            };
+            if written == 0 {
+                break;
             }
+            source.wrote(written as u64);
+        }
+        // In SYN-SENT, close would delete the connection (RFC 9293, Section 3.10.4).
+        if source.is_over() && connection.state() != State::SynSent {
+            connection.close();
         }
     }
 
     /// When the application or the connection has something to do.
     fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        let application = match &self.application {
-            Application::Source(source) => source.next_change(now),
-            Application::Sink(sink) if self.connection.readable() > 0 => sink.next_change(now),
-            Application::Sink(_) => None,
-        };
-        earlier(self.connection.poll_timeout(), application)
+        let reads = if self.connection.readable() > 0 { self.sink.next_change(now) } else { None };
+        let writes = self.source.and_then(|source| source.next_change(now));
+        earlier(self.connection.poll_timeout(), earlier(reads, writes))
     }
 }
 
@@ -270,17 +311,20 @@ fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
 }
 
 /// Reads what the sink wants.
-fn read(connection: &mut Connection, sink: &Sink, now: Instant) -> u64 {
+fn read(connection: &mut Connection, sink: &Sink, mut streams: Option<&mut Streams>, now: Instant) -> u64 {
     let wants = sink.wants(now);
     if connection.readable() == 0 || wants == 0 {
         return 0;
     }
-    if wants == u64::MAX {
+    if wants == u64::MAX && streams.is_none() {
         return connection.read_all(now);
     }
     let mut left = usize::try_from(wants).unwrap_or(usize::MAX);
     let mut read = 0;
     while let Some(payload) = (left > 0).then(|| connection.read(now, left)).flatten() {
+        if let Some(streams) = &mut streams {
+            streams.check(&payload, sink.read + read);
+        }
         read += payload.len() as u64;
         left -= payload.len().min(left);
     }
@@ -320,8 +364,12 @@ impl Node for TcpHost {
 
     #[inline(always)]
     fn transmit_into(&mut self, now: Instant, packet: &mut Packet) -> Option<PortId> {
-        let sent = self.live.iter().any(|&end| self.ends[end].connection.transmit_into(now, packet));
-        sent.then_some(HOST)
+        if self.is_plain {
+            let sent = self.live.iter().any(|&end| self.ends[end].connection.transmit_into(now, packet));
+            return sent.then_some(HOST);
+        }
+        *packet = self.poll_other(now)?;
+        Some(HOST)
     }
 
     #[inline]

@@ -2,11 +2,11 @@
 //! than bytes.
 
 use paceline_gateway::config::FlowMode;
-use paceline_gateway::{Gateway, GatewayConfig};
+use paceline_gateway::{Gateway, GatewayConfig, RADIO, WAN};
+use paceline_path::Delay;
 use paceline_wire::{Duration, Instant, Node, Packet, PortId};
 
-use crate::kit::scenario::{FlowSpec, Path, at_ms, modern_client, world};
-use crate::kit::sim::{RADIO, WAN};
+use crate::world::{FlowSpec, Path, World, at_ms, modern_client};
 
 /// A gateway that counts the packets of data towards the clients.
 struct Counted {
@@ -52,12 +52,12 @@ fn mean_payloads(mode: FlowMode) -> (u64, u64) {
     let gateway = Gateway::new(GatewayConfig { mode, ..GatewayConfig::default() });
     let counted = Counted { gateway, came: (0, 0), left: (0, 0), since: at_ms(2_000) };
     // In a millisecond the link carries 25,000 bytes.
-    let mut sim = world(counted, &Path::new(200.0, 2, 10), 1);
+    let mut world = World::new(counted, &Path::new(200.0, 2, 10), 1);
     let mut spec = FlowSpec::download(modern_client(4 << 20));
     spec.server.gso_segments = 20;
-    (0..8).for_each(|_| _ = sim.add_flow(&spec));
-    sim.run_until(at_ms(4_000));
-    let Counted { came, left, .. } = sim.gateway;
+    (0..8).for_each(|_| _ = world.add_flow(&spec));
+    world.run_until(at_ms(4_000));
+    let &Counted { came, left, .. } = world.gateway();
     assert!(left.1 * 8 > 2 * 180_000_000, "{mode:?}: the link is busy, {left:?}");
     (came.1 / came.0, left.1 / left.0)
 }
@@ -72,13 +72,15 @@ fn super_packets_stay_whole_where_flows_take_turns() {
 
 /// Returns the goodput of one flow over a short path, in Mbit/s.
 fn over_a_short_path(mode: FlowMode) -> f64 {
-    let path = Path { radio_rtt: Duration::from_micros(300), ..Path::new(50.0, 2, 0) };
-    let mut sim = world(Gateway::new(GatewayConfig { mode, ..GatewayConfig::default() }), &path, 1);
+    let mut path = Path::new(50.0, 2, 0);
+    path.down.delay = Delay::Constant(Duration::from_micros(150));
+    path.up.delay = path.down.delay.clone();
+    let gateway = Gateway::new(GatewayConfig { mode, ..GatewayConfig::default() });
+    let mut world = World::new(gateway, &path, 1);
     let mut spec = FlowSpec::download(modern_client(4 << 20));
     spec.server.gso_segments = 40;
-    let flow = sim.add_flow(&spec);
-    sim.run_until(at_ms(4_000));
-    sim.goodput_between(flow, at_ms(2_000), at_ms(4_000))
+    world.add_flow(&spec);
+    world.goodputs_between(at_ms(2_000), at_ms(4_000))[0]
 }
 
 #[test]

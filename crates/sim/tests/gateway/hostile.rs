@@ -6,14 +6,15 @@ use paceline_path::random::Probability;
 use paceline_path::{
     Delay, LinkConfig, OutageEffect, Outages, PeriodicOutage, QueueLimit, RateProcess, Reorder,
 };
-use paceline_wire::{Duration, Node, Rate};
+use paceline_sim::host::TcpSetup;
+use paceline_sim::workload::Workload;
+use paceline_tcp::Origin;
+use paceline_wire::{Duration, Node, Rate, Seq};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
-use crate::kit::connection::{EndpointConfig, Workload};
-use crate::kit::scenario::{FlowSpec, address, at_ms, lossy};
-use crate::kit::sim::{Direct, Sim};
-use crate::kit::stream::Content;
+use crate::parts::{any_config, any_split};
+use crate::world::{Direct, FlowSpec, Path, World, at_ms, lossy, modern_client};
 
 /// The faults of one link.
 #[derive(Clone, Debug)]
@@ -55,15 +56,15 @@ impl Faults {
 }
 
 #[derive(Clone, Debug)]
-pub struct Case {
+struct Case {
     wired: Faults,
     radio_down: Faults,
     radio_up: Faults,
     ipv6: bool,
     down: u64,
     up: u64,
-    client: EndpointConfig,
-    server: EndpointConfig,
+    client: TcpSetup,
+    server: TcpSetup,
     seed: u64,
 }
 
@@ -99,20 +100,20 @@ fn faults(radio: bool) -> impl Strategy<Value = Faults> {
     )
 }
 
-fn endpoint() -> impl Strategy<Value = EndpointConfig> {
+fn endpoint() -> impl Strategy<Value = TcpSetup> {
     let mss = prop_oneof![Just(1460u16), 536u16..=1460];
     (any::<[bool; 4]>(), 4_000u64..300_000, 1u32..=20, any::<u32>(), mss).prop_map(
         |([sack, timestamps, window_scaling, delayed_ack], buffer, gso_segments, isn, mss)| {
-            let content = Content::Bytes;
-            let config = EndpointConfig { gso_segments, content, isn, ..EndpointConfig::default() };
-            let tcp =
-                paceline_tcp::Config { sack, timestamps, window_scaling, delayed_ack, mss, ..config.tcp };
-            EndpointConfig { tcp, ..config }.with_buffer(buffer)
+            let end = modern_client(buffer as u32);
+            let config =
+                paceline_tcp::Config { sack, timestamps, window_scaling, delayed_ack, mss, ..end.config };
+            let origin = end.origin.map(|origin| Origin { isn: Seq(isn), ..origin });
+            TcpSetup { config, origin, has_bytes: true, gso_segments, ..end }
         },
     )
 }
 
-pub fn cases() -> impl Strategy<Value = Case> {
+fn cases() -> impl Strategy<Value = Case> {
     let sizes = (prop_oneof![Just(0u64), 1u64..400_000], prop_oneof![Just(0u64), 1u64..200_000]);
     (faults(false), faults(true), faults(true), any::<bool>(), sizes, endpoint(), endpoint(), any::<u64>())
         .prop_map(|(wired, radio_down, radio_up, ipv6, (down, up), client, server, seed)| Case {
@@ -129,33 +130,34 @@ pub fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// Runs a case to its end. The caller judges what is left then.
-pub fn transfer<G: Node>(gateway: G, case: &Case, splits: bool) -> Result<Sim<G>, TestCaseError> {
-    let mut sim = Sim::new(gateway, case.seed);
-    sim.checker.splits = splits;
-    let wired = sim.add_wired(case.wired.link(), case.wired.link());
-    let radio = sim.add_radio(case.radio_down.link(), case.radio_up.link());
-    sim.add_server(address(case.ipv6, 0, 1), wired);
-    sim.add_client(address(case.ipv6, 1, 1), radio);
-    let mut spec = FlowSpec::download(case.client.clone());
-    spec.server = case.server.clone();
-    spec.server_sends = Workload::Bytes(case.down);
-    spec.client_sends = Workload::Bytes(case.up);
-    let flow = sim.add_flow(&spec);
-    let over = |sim: &Sim<G>| {
-        sim.clients[0].host.connections[0].is_over() && sim.servers[0].host.connections[0].is_over()
+fn transfer<G: Node>(gateway: G, case: &Case, splits: bool) -> Result<World<G>, TestCaseError> {
+    let path = Path {
+        wired_down: case.wired.link(),
+        wired_up: case.wired.link(),
+        down: case.radio_down.link(),
+        up: case.radio_up.link(),
+        ipv6: case.ipv6,
+        ..Path::thesis()
     };
-    let done = sim.run_while(at_ms(600_000), over);
-    let (down, up) = (sim.download(flow), sim.upload(flow));
-    prop_assert!(sim.checker.findings.is_empty(), "{:#?}", sim.checker.findings);
-    prop_assert!(done, "not over after ten minutes: {down:?} {up:?}");
-    prop_assert_eq!((down.received_bytes, up.received_bytes), (case.down, case.up));
-    sim.run_until(sim.now + Duration::from_secs(120));
-    Ok(sim)
+    let mut world = World::new(gateway, &path, case.seed);
+    if splits {
+        world.checker.allow_splits();
+    }
+    let mut spec = FlowSpec::download(case.client.clone()).sending(Workload::Bytes(case.up));
+    spec.server = case.server.clone();
+    let flow = world.add_flow(&spec.bytes(case.down));
+    let done = world.run_while(at_ms(600_000), |world| world.is_over(flow));
+    prop_assert_eq!(world.findings(), Vec::<String>::new());
+    let read = [world.read(flow.client), world.read(flow.server)];
+    prop_assert!(done, "not over after ten minutes: {:?}", read);
+    prop_assert_eq!(read, [case.down, case.up]);
+    world.run_until(world.network.now() + Duration::from_secs(120));
+    Ok(world)
 }
 
-pub fn through(config: GatewayConfig, case: &Case) -> Result<(), TestCaseError> {
-    let sim = transfer(Gateway::new(config.clone()), case, config.mode == FlowMode::Split)?;
-    prop_assert_eq!(sim.gateway.buffered_bytes(), 0, "two minutes after the last byte");
+fn through(config: GatewayConfig, case: &Case) -> Result<(), TestCaseError> {
+    let world = transfer(Gateway::new(config.clone()), case, config.mode == FlowMode::Split)?;
+    prop_assert_eq!(world.gateway().buffered_bytes(), 0, "two minutes after the last byte");
     Ok(())
 }
 
@@ -183,12 +185,12 @@ proptest! {
     }
 
     #[test]
-    fn with_parts_switched_off_too(case in cases(), parts in crate::kit::parts::any_config()) {
+    fn with_parts_switched_off_too(case in cases(), parts in any_config()) {
         through(parts, &case)?;
     }
 
     #[test]
-    fn split_flows_too(case in cases(), split in crate::kit::parts::any_split()) {
+    fn split_flows_too(case in cases(), split in any_split()) {
         through(split, &case)?;
     }
 }

@@ -4,19 +4,16 @@ use paceline_gateway::config::FlowMode;
 use paceline_gateway::split::SenderConfig;
 use paceline_gateway::{Gateway, GatewayConfig};
 use paceline_path::RateProcess;
+use paceline_sim::workload::Workload;
 use paceline_tcp::{CongestionName, DetectionName, ReductionName};
 use paceline_wire::{Node, Rate};
 use proptest::prelude::*;
 
-use crate::kit::connection::Workload;
-use crate::kit::scenario::{
-    FlowSpec, Path, XP_WINDOW, address, at_ms, lossy, modern_client, world, xp_client,
-};
-use crate::kit::sim::Sim;
 use crate::twins::Twins;
+use crate::world::{FlowSpec, Path, World, at_ms, modern_client, run, xp_client};
 
-fn check_alike(sim: &Sim<Twins>) {
-    let Twins { stays, moves, moved, .. } = &sim.gateway;
+fn check_alike(world: &World<Twins>) {
+    let Twins { stays, moves, moved, .. } = world.gateway();
     assert!(*moved > 0);
     assert_eq!(stays.counters(), moves.counters());
     assert_eq!((stays.flows(), stays.subscribers()), (moves.flows(), moves.subscribers()));
@@ -24,24 +21,22 @@ fn check_alike(sim: &Sim<Twins>) {
     assert_eq!(stays.buffered_bytes(), moves.buffered_bytes());
     let statuses = |gateway: &Gateway| gateway.flow_statuses(0, 1000).items;
     assert_eq!(statuses(stays), statuses(moves));
-    sim.checker.assert_clean();
+    world.assert_clean();
 }
 
 /// Adds flows of two clients with small and large windows. They go down and up, begin and end.
-fn add_flows<N: Node>(sim: &mut Sim<N>, path: &Path) {
-    let other = sim.add_radio(path.radio_down(), path.radio_up());
-    sim.add_client(address(path.ipv6, 1, 2), other);
+fn add_flows<N: Node>(world: &mut World<N>) {
     for n in 0..6u64 {
-        let client = if n % 2 == 0 { xp_client(XP_WINDOW) } else { modern_client(512 << 10) };
+        let client = if n % 2 == 0 { xp_client() } else { modern_client(512 << 10) };
         let mut spec = FlowSpec::download(client).starting(n * 150);
-        spec.hosts = ((n % 2) as usize, 0);
+        spec.client_number = (n % 2) as usize;
         if n == 3 {
-            spec.client_sends = Workload::Bytes(200_000);
+            spec = spec.sending(Workload::Bytes(200_000));
         }
         if n >= 4 {
             spec = spec.bytes(150_000);
         }
-        sim.add_flow(&spec);
+        world.add_flow(&spec);
     }
 }
 
@@ -85,34 +80,38 @@ proptest! {
             config.split.sender = sender;
         }
         config.sharing.capacity_mbps = capacity;
-        let path = Path { loss: lossy(loss), ipv6, ..Path::new(mbps, 20, 60) };
-        let mut sim = world(Twins::new(config, every), &path, seed);
-        sim.checker.splits = splits;
-        add_flows(&mut sim, &path);
-        sim.run_until(at_ms(3_000));
-        check_alike(&sim);
+        let path = Path { ipv6, ..Path::new(mbps, 20, 60).lossy(loss) };
+        let mut world = World::new(Twins::new(config, every), &path, seed);
+        if splits {
+            world.checker.allow_splits();
+        }
+        add_flows(&mut world);
+        world.run_until(at_ms(3_000));
+        check_alike(&world);
     }
 }
 
 #[test]
 fn nothing_is_lost_where_the_client_is_told_to_wait() {
     let config = GatewayConfig::default();
-    let path = Path::new(5.0, 30, 100);
-    let mut sim = world(Twins::new(config, 97), &path, 3);
-    sim.set_processing(0, RateProcess::Constant(Rate::from_mbps(1.0)));
-    sim.add_flow(&FlowSpec::download(modern_client(64 << 10)).bytes(600_000));
-    sim.run_until(at_ms(8_000));
-    check_alike(&sim);
+    let processing = RateProcess::Constant(Rate::from_mbps(1.0));
+    let path = Path { processing, ..Path::new(5.0, 30, 100) };
+    let spec = FlowSpec::download(modern_client(64 << 10)).bytes(600_000);
+    let (world, _) = run(Twins::new(config, 97), &path, &spec, 8);
+    check_alike(&world);
 }
 
 /// A packet that is sent again goes before waiting ones. It acknowledges no later byte of the client than they do.
 #[test]
 fn acknowledgements_of_uploads_keep_their_order() {
-    for mbps in [2.0, 5.0, 12.0] {
-        let path = Path { loss: lossy(0.02), ..Path::new(mbps, 20, 60) };
-        let mut sim = world(Gateway::new(GatewayConfig::default()), &path, 10_613_422_930_907_904);
-        add_flows(&mut sim, &path);
-        sim.run_until(at_ms(3_000));
-        sim.checker.assert_clean();
+    for (mbps, seed) in [2.0, 5.0, 12.0].into_iter().flat_map(|mbps| SEEDS.map(|seed| (mbps, seed))) {
+        let path = Path::new(mbps, 20, 60).lossy(0.02);
+        let mut world = World::new(Gateway::new(GatewayConfig::default()), &path, seed);
+        add_flows(&mut world);
+        world.run_until(at_ms(3_000));
+        world.assert_clean();
     }
 }
+
+/// With two of these the test fails at 2 Mbit/s, if a packet that is sent again carries the newest acknowledgement.
+const SEEDS: [u64; 3] = [1, 33, 111];

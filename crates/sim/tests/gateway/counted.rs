@@ -6,14 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use paceline_gateway::config::QueueBoundMode;
 use paceline_gateway::{Event, Gateway, GatewayConfig, Observer};
-use paceline_path::{QueueLimit, RateProcess};
+use paceline_path::{LinkConfig, QueueLimit, RateProcess};
+use paceline_sim::workload::Workload;
 use paceline_wire::{FlowKey, Instant, Rate};
 use proptest::prelude::*;
 
-use crate::kit::accelerated::run;
-use crate::kit::connection::Workload;
-use crate::kit::scenario::{FlowSpec, Path, address, at_ms, lossy, modern_client, world, xp_client};
-use crate::kit::sim::Sim;
+use crate::world::{FlowSpec, Path, World, XP_WINDOW, at_ms, lossy, modern_client, run, xp_client};
 
 const BYTES: u64 = 1_500_000;
 
@@ -33,30 +31,24 @@ impl Observer for Sum {
 fn payload_is_counted_without_the_fin() {
     let sum = Arc::new(AtomicU64::new(0));
     let gateway = Gateway::with_observer(GatewayConfig::default(), Box::new(Sum(sum.clone())));
-    let mut sim = world(gateway, &Path::thesis(), 1);
+    let mut world = World::new(gateway, &Path::thesis(), 1);
     for n in 0..5 {
-        sim.add_flow(&FlowSpec::download(modern_client(1 << 20)).starting(n * 1_000).bytes(10_000));
+        world.add_flow(&FlowSpec::download(modern_client(1 << 20)).starting(n * 1_000).bytes(10_000));
     }
-    sim.run_until(at_ms(20_000));
+    world.run_until(at_ms(20_000));
     assert_eq!(sum.load(Ordering::Relaxed), 50_000);
 }
 
 #[test]
 fn what_is_kept_of_an_upload_is_charged_and_without_memory_it_is_left_alone() {
-    let path = Path {
-        uplink_rate: RateProcess::Constant(Rate::from_mbps(1.0)),
-        uplink_queue: QueueLimit::Bytes(1_000_000),
-        ..Path::new(20.0, 30, 50)
-    };
-    let spec = FlowSpec {
-        server: modern_client(3_000_000),
-        client_sends: Workload::Endless,
-        server_sends: Workload::Silent,
-        ..FlowSpec::download(modern_client(1_000_000))
-    };
+    let mut path = Path::new(20.0, 30, 50);
+    path.up.rate = RateProcess::Constant(Rate::from_mbps(1.0));
+    path.up.queue = QueueLimit::Bytes(1_000_000);
+    let mut spec = FlowSpec::download(modern_client(1_000_000)).sending(Workload::Bulk);
+    spec.server = modern_client(3_000_000);
     let kept = |config: GatewayConfig| {
-        let (sim, flow) = run(config, &path, &spec, 30, 1);
-        (sim.gateway.buffered_bytes(), sim.upload(flow).received_bytes)
+        let (world, flow) = run(Gateway::new(config), &path, &spec, 30);
+        (world.gateway().buffered_bytes(), world.read(flow.server))
     };
     let (mut unbounded, mut full) = (GatewayConfig::default(), GatewayConfig::default());
     unbounded.queue_bound.uploads = QueueBoundMode::None;
@@ -83,27 +75,27 @@ proptest! {
     ) {
         let mut config = GatewayConfig::default();
         config.limits.max_buffer_bytes = memory;
-        let path = Path { loss: lossy(radio_loss), queue: QueueLimit::Bytes(radio_queue), ..Path::new(mbps, 20, 40) };
-        let mut sim = Sim::new(Gateway::new(config), seed);
-        let mut wired = path.wired();
-        wired.loss = lossy(wired_loss);
-        wired.queue = QueueLimit::Bytes(wired_queue);
-        wired.rate = RateProcess::Constant(Rate::from_mbps(20.0));
-        let wired = sim.add_wired(wired, path.wired());
-        let radio = sim.add_radio(path.radio_down(), path.radio_up());
-        sim.add_server(address(false, 0, 1), wired);
-        sim.add_client(address(false, 1, 1), radio);
-        let mut client = if small { xp_client(17_520) } else { modern_client(1 << 20) };
-        client.tcp.sack = sack;
-        let flows = [0, 1].map(|n| sim.add_flow(&FlowSpec::download(client.clone()).starting(n * 50).bytes(BYTES)));
-        sim.run_until(at_ms(60_000));
-        let statuses = sim.gateway.flow_statuses(0, 10).items;
+        let mut path = Path::new(mbps, 20, 40).lossy(radio_loss);
+        path.down.queue = QueueLimit::Bytes(radio_queue);
+        path.wired_down = LinkConfig {
+            loss: lossy(wired_loss),
+            queue: QueueLimit::Bytes(wired_queue),
+            rate: RateProcess::Constant(Rate::from_mbps(20.0)),
+            ..path.wired_down
+        };
+        let (mut client, window) =
+            if small { (xp_client(), XP_WINDOW) } else { (modern_client(1 << 20), 1 << 20) };
+        client.config.sack = sack;
+        let mut world = World::new(Gateway::new(config), &path, seed);
+        let flows = [0, 1].map(|n| world.add_flow(&FlowSpec::download(client.clone()).starting(n * 50).bytes(BYTES)));
+        world.run_until(at_ms(60_000));
+        let statuses = world.gateway().flow_statuses(0, 10).items;
         prop_assert_eq!(statuses.len(), 2);
-        let received: u64 = flows.map(|flow| sim.download(flow).received_bytes).into_iter().sum();
+        let received: u64 = flows.map(|flow| world.read(flow.client)).into_iter().sum();
         let counted: u64 = statuses.iter().map(|status| status.totals.downlink_bytes).sum();
         // Small clients without SACK may not have all yet. An ACK may then be in flight, or wait for a second segment
         // (RFC 5681, Section 4.2).
-        let unheard = if received == 2 * BYTES { 0 } else { 2 * client.buffer() };
+        let unheard = if received == 2 * BYTES { 0 } else { 2 * u64::from(window) };
         prop_assert!(counted <= received && received - counted <= unheard, "{} of {}: {:?}", counted, received, statuses);
     }
 }

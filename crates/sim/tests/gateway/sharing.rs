@@ -3,7 +3,7 @@
 use paceline_gateway::config::{ShareConfig, SubscriberRule};
 use paceline_gateway::{Gateway, GatewayConfig};
 
-use crate::kit::scenario::{FlowSpec, Path, address, at_ms, modern_client, world};
+use crate::world::{FlowSpec, Path, World, address, at_ms, modern_client};
 
 /// IP rate of the radio link, and payload's share of it.
 const LINK_MBPS: f64 = 8.64;
@@ -22,16 +22,16 @@ fn subscribers_share_a_backhaul_by_weight_guarantee_and_ceiling() {
         let rule = |n, share| SubscriberRule { address: address(false, 1, n).into(), share, prefer: None };
         config.sharing.subscribers = vec![rule(1, first), rule(2, second)];
         config.check().unwrap();
-        let path = Path::new(LINK_MBPS, 20, 80);
-        let mut sim = world(Gateway::new(config), &path, 1);
-        let radio = sim.add_radio(path.radio_down(), path.radio_up());
-        sim.add_client(address(false, 1, 2), radio);
-        let flows = [0, 1].map(|client| {
-            sim.add_flow(&FlowSpec { hosts: (client, 0), ..FlowSpec::download(modern_client(256 << 10)) })
-        });
-        sim.run_until(at_ms(40_000));
-        sim.checker.assert_clean();
-        flows.map(|flow| sim.goodput_between(flow, at_ms(10_000), at_ms(40_000)) / PAYLOAD)
+        let mut world = World::new(Gateway::new(config), &Path::new(LINK_MBPS, 20, 80), 1);
+        for client in [0, 1] {
+            world.add_flow(&FlowSpec {
+                client_number: client,
+                ..FlowSpec::download(modern_client(256 << 10))
+            });
+        }
+        let rates = world.goodputs_between(at_ms(10_000), at_ms(40_000));
+        world.assert_clean();
+        [rates[0] / PAYLOAD, rates[1] / PAYLOAD]
     };
     let plain = ShareConfig::default();
     let near = |got: [f64; 2], wanted: [f64; 2]| {
