@@ -6,7 +6,7 @@ mod sharing;
 
 use alloc::string::String;
 
-use paceline_tcp::ReceiveWindowName;
+use paceline_tcp::{ReceiveWindowName, ReceptionRate};
 
 use crate::split::SplitConfig;
 
@@ -123,9 +123,7 @@ pub struct ScheduleConfig {
 
 impl Default for ScheduleConfig {
     fn default() -> Self {
-        // Our choice; the text gives no k. 16 acknowledgements are 32 segments, some 50 ms at 7.2 Mbit/s. So the pairs
-        // of a delayed-ACK receiver and a clump of the radio scheduler stay below a tenth of a sample.
-        ScheduleConfig { mode: ScheduleMode::ReceptionRate, ack_interval: 16 }
+        ScheduleConfig { mode: ScheduleMode::ReceptionRate, ack_interval: ReceptionRate::ACK_INTERVAL }
     }
 }
 

@@ -43,7 +43,6 @@ mod pool;
 mod ports;
 mod prefix;
 mod priority_round_robin;
-mod reception_rate;
 mod retransmit_buffer;
 mod ring;
 mod rtt;

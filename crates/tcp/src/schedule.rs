@@ -8,11 +8,10 @@
 //! limit, because the receiver discards data beyond it. The congestion control answers losses as usual, unless they are
 //! kept from it, too (`sender/suppression.rs`).
 
-use alloc::collections::VecDeque;
-
-use paceline_wire::{Duration, Instant, Rate};
+use paceline_wire::{Duration, Instant};
 
 use crate::names::named;
+use crate::reception_rate::{ReceptionRate, Sampling};
 
 named! {
     /// The limit of outstanding data, besides the congestion window.
@@ -40,14 +39,12 @@ impl ScheduleName {
     }
 }
 
-/// Estimators and schedule of one connection.
+/// The schedule of one connection.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Accelerated {
-    points: VecDeque<Point>,
-    /// r of Eq. (3): acknowledged bytes.
-    link: Option<Rate>,
-    /// R of Eq. (5): movement of the right edge.
-    reception: Option<Rate>,
+    /// Flattened, as earlier versions write it.
+    #[serde(flatten)]
+    rate: ReceptionRate,
     /// a_max: the largest window offered.
     window_max: u64,
     extension: u64,
@@ -66,15 +63,6 @@ pub(crate) struct Accelerated {
     regrown: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Point {
-    at: Instant,
-    /// n_i.
-    ack: u64,
-    /// a_i + n_i.
-    right_edge: u64,
-}
-
 /// The content of an ACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckContent {
@@ -91,12 +79,15 @@ pub(crate) struct AckContent {
     pub(crate) rtt: Option<Duration>,
 }
 
-/// k of Eqs. (3) and (5): the ACKs of one sample. Our choice, as in the gateway.
-const ACK_INTERVAL: usize = 16;
-/// Our choice, as in the gateway: longer than the clumps in which a radio scheduler releases ACKs.
-const INTERVAL_MIN: Duration = Duration::from_millis(50);
-/// Our choice: 50 ms of ACKs at 5,000 a second; at more, a sample is shorter.
-const POINTS_MAX: usize = 256;
+/// How a sender samples r and R.
+const SAMPLING: Sampling = Sampling {
+    // Our choice: 6 KB a connection are 50 ms of ACKs at 5,000 a second.
+    points_max: 256,
+    // Our choice: data beyond the window waits for a whole sample. A mistaken rate would lose it.
+    early: false,
+    // Our choice: a pause lowers R. So less goes beyond the window until there are k ACKs again.
+    gap_max: Duration::MAX,
+};
 
 impl Accelerated {
     /// Takes an ACK.
@@ -104,9 +95,9 @@ impl Accelerated {
         self.window_max = self.window_max.max(content.window);
         if content.hole {
             // The cumulative ACK stands still and will leap, so R keeps its value.
-            self.points.clear();
+            self.rate.hold();
         } else if content.advanced {
-            self.estimate(content);
+            self.rate.on_ack(content.now, content.ack, content.ack + content.window, &SAMPLING);
         }
         self.extension = if content.hole { 0 } else { self.credit(content) };
         if self.regrows {
@@ -138,48 +129,20 @@ impl Accelerated {
     /// window stays closed. R counts for no more than r, the rate of arrival. Otherwise a window that grows would be
     /// taken for data.
     fn credit(&self, content: &AckContent) -> u64 {
-        let (Some(link), Some(reception), Some(rtt)) = (self.link, self.reception, content.rtt) else {
-            return 0;
-        };
+        let (Some(carried), Some(rtt)) = (self.rate.carried(), content.rtt) else { return 0 };
         if content.window == 0 {
             return 0;
         }
         let filled = self.window_max - content.window;
-        link.min(reception).bytes_in(rtt).saturating_sub(filled)
+        carried.bytes_in(rtt).saturating_sub(filled)
     }
-
-    fn estimate(&mut self, content: &AckContent) {
-        let newest = Point { at: content.now, ack: content.ack, right_edge: content.ack + content.window };
-        self.points.push_back(newest);
-        // The shortest stretch of at least k ACKs and INTERVAL_MIN.
-        while self.points.len() > ACK_INTERVAL + 1
-            && (newest.at.saturating_since(self.points[1].at) >= INTERVAL_MIN
-                || self.points.len() > POINTS_MAX)
-        {
-            self.points.pop_front();
-        }
-        let Some(&oldest) = self.points.front() else { return };
-        let time = newest.at.saturating_since(oldest.at);
-        if self.points.len() <= ACK_INTERVAL || time < INTERVAL_MIN {
-            return;
-        }
-        let rate = |bytes| Rate::from_bytes_in(bytes, time);
-        self.link = Some(smooth(self.link, rate(newest.ack - oldest.ack)));
-        let moved = newest.right_edge.saturating_sub(oldest.right_edge);
-        self.reception = Some(smooth(self.reception, rate(moved)));
-    }
-}
-
-/// Eq. (2), alpha = 1/8.
-fn smooth(average: Option<Rate>, sample: Rate) -> Rate {
-    let Some(average) = average else { return sample };
-    let sum = 7 * u128::from(average.as_bytes_per_sec()) + u128::from(sample.as_bytes_per_sec());
-    Rate::from_bytes_per_sec((sum / 8) as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use std::vec::Vec;
+
+    use paceline_wire::Rate;
 
     use super::*;
 
@@ -210,7 +173,7 @@ mod tests {
     fn what_fills_the_buffer_counts_against_it() {
         // The application reads nothing: every ACK offers 9,000 bytes less.
         let schedule = settled(|i| 1_000_000 - 9_000 * i);
-        assert_eq!(schedule.reception, Some(Rate::ZERO));
+        assert_eq!(schedule.rate.rate(), Some(Rate::ZERO));
         assert_eq!(schedule.extension(), 0);
     }
 
@@ -246,13 +209,22 @@ mod tests {
         assert_eq!(extensions, expected);
     }
 
+    /// An earlier version has no field for k and for full intervals.
     #[test]
-    fn few_points_are_kept() {
-        let mut schedule = Accelerated::default();
-        for i in 0..10_000u64 {
-            let now = Instant::ZERO + Duration::from_micros(10 * i);
-            schedule.on_ack(&AckContent { now, ..content(0, 1_000 * i, 64_000) });
+    fn the_state_of_an_earlier_version_is_read() {
+        #[derive(serde::Serialize)]
+        struct Before {
+            points: Vec<u64>,
+            link: Option<Rate>,
+            reception: Option<Rate>,
+            window_max: u64,
+            extension: u64,
         }
-        assert!(schedule.points.len() <= POINTS_MAX);
+        let link = Some(Rate::from_mbps(7.2));
+        let before = Before { points: Vec::new(), link, reception: link, window_max: 17_520, extension: 0 };
+        let mut schedule: Accelerated =
+            rmp_serde::from_slice(&rmp_serde::to_vec_named(&before).unwrap()).unwrap();
+        schedule.on_ack(&content(0, 9_000, 17_520));
+        assert_eq!(schedule.extension(), 90_000);
     }
 }

@@ -1,10 +1,10 @@
 //! The client's receive buffer as its ACKs show it: a_i, a_max, right edge and t_i of the schedule, and how fast it is
 //! read.
 
+use paceline_tcp::{ReceptionRate, Sampling};
 use paceline_wire::{Duration, Instant};
 
 use super::overshoot::Overshoot;
-use crate::reception_rate::ReceptionRate;
 
 /// Our choice: after this many ACKs with the same window (two round trips of a small client) it is the largest one.
 const SAME_WINDOWS: u32 = 64;
@@ -96,7 +96,7 @@ impl ClientWindow {
             self.room = window;
         }
         if is_whole || self.reader_lags() {
-            self.rate.on_ack(now, ack, edge, gap);
+            self.rate.on_ack(now, ack, edge, &sampling(gap));
         }
     }
 
@@ -152,5 +152,17 @@ impl ClientWindow {
     pub(super) fn is_sound(&self, position_max: u64, window_max: u64) -> bool {
         let windows = [self.window, self.window_max, self.room];
         self.right_edge < position_max && windows.into_iter().all(|window| window <= window_max)
+    }
+}
+
+/// How the gateway samples r and R.
+fn sampling(gap: Duration) -> Sampling {
+    Sampling {
+        // 50 ms at 80,000 ACKs a second.
+        points_max: 4096,
+        // Our choice: so that a short flow has an estimate.
+        early: true,
+        // Idle time shows no rate.
+        gap_max: gap,
     }
 }
