@@ -3,7 +3,8 @@
 use hdrhistogram::Histogram;
 use paceline_wire::Duration;
 
-/// A histogram of recorded times.
+/// A histogram of recorded times in nanoseconds. The simulator's type rounds to microseconds, and saves memory for
+/// thousands of flows. A packet's time in a gateway needs more digits.
 #[derive(Clone, Debug)]
 pub struct Quantiles {
     histogram: Histogram<u64>,

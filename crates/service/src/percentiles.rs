@@ -1,9 +1,10 @@
 //! Percentiles of measured values.
 
-use hdrhistogram::Histogram;
+use paceline_linux::Quantiles;
 use serde::{Deserialize, Serialize};
 
-/// Percentiles. Null without measurements.
+/// Percentiles in milliseconds, as files have them. Null without measurements. The simulator has a type of its own,
+/// because it knows nothing of files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Percentiles {
     /// The median.
@@ -15,39 +16,29 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Returns the percentiles of times in milliseconds, to three digits.
-    pub fn of_ms(samples: impl IntoIterator<Item = f64>) -> Self {
-        let Ok(mut histogram) = Histogram::<u64>::new(3) else {
-            return Percentiles::default();
+    /// Returns the percentiles of times, to a microsecond.
+    pub fn of(times: &Quantiles) -> Self {
+        let at = |fraction| {
+            let ms = times.quantile(fraction).as_secs_f64() * 1e3;
+            (times.count() > 0).then(|| (ms * 1e3).round() / 1e3)
         };
-        for ms in samples {
-            // The histogram grows as needed. It refuses only values beyond 64 bits.
-            let _ = histogram.record((ms.max(0.0) * 1e6) as u64);
-        }
-        Percentiles::of_histogram(histogram.len(), |quantile| {
-            histogram.value_at_quantile(quantile) as f64 / 1e6
-        })
-    }
-
-    /// Returns the percentiles of `count` samples. `at` returns a quantile in milliseconds.
-    pub fn of_histogram(count: u64, at: impl Fn(f64) -> f64) -> Self {
-        if count == 0 {
-            return Percentiles::default();
-        }
-        let round = |ms: f64| Some((ms * 1e3).round() / 1e3);
-        Percentiles { p50: round(at(0.5)), p95: round(at(0.95)), p99: round(at(0.99)) }
+        Percentiles { p50: at(0.5), p95: at(0.95), p99: at(0.99) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use paceline_wire::Duration;
+
     use super::*;
 
     #[test]
     fn percentiles_are_those_of_the_samples() {
-        let percentiles = Percentiles::of_ms((1..=1000).map(f64::from));
+        let mut times = Quantiles::new();
+        assert_eq!(Percentiles::of(&times), Percentiles::default());
+        (1..=1000).for_each(|ms| times.record(Duration::from_millis(ms)));
+        let percentiles = Percentiles::of(&times);
         assert!((percentiles.p50.unwrap() - 500.0).abs() < 1.0);
         assert!((percentiles.p99.unwrap() - 990.0).abs() < 1.5);
-        assert_eq!(Percentiles::of_ms([]), Percentiles::default());
     }
 }

@@ -304,9 +304,7 @@ impl<'a> Service<'a> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let written = log.flush();
         let Some(path) = &self.options.stats_json else { return written };
-        let sojourn = Percentiles::of_histogram(log.sojourn.count(), |quantile| {
-            log.sojourn.quantile(quantile).as_secs_f64() * 1e3
-        });
+        let sojourn = Percentiles::of(&log.sojourn);
         let mut stats = json!({ "sojourn_ms": sojourn, "flows": node.flows(), "counters": node.counters() });
         if let Some(housekeeping) = housekeeping {
             stats["payload_bytes"] = housekeeping.pool_bytes_in_use().into();

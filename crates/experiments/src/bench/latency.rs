@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_lab::Lab;
+use paceline_linux::{Quantiles, clock};
 
 use crate::error::{Error, Result};
 use crate::percentiles::Percentiles;
@@ -52,16 +53,16 @@ fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
 fn ping(mut connection: TcpStream) -> io::Result<Percentiles> {
     connection.set_nodelay(true)?;
     connection.set_read_timeout(Some(PATIENCE))?;
-    let mut times = Vec::with_capacity(ROUND_TRIPS);
+    let mut times = Quantiles::new();
     let mut byte = [1];
     for _ in 0..ROUND_TRIPS {
-        let sent = Instant::now();
+        let sent = clock::now();
         connection.write_all(&byte)?;
         connection.read_exact(&mut byte)?;
-        times.push(sent.elapsed().as_secs_f64() * 1e3);
+        times.record(clock::now().saturating_since(sent));
         thread::sleep(PAUSE);
     }
-    Ok(Percentiles::of_ms(times))
+    Ok(Percentiles::of(&times))
 }
 
 const ROUND_TRIPS: usize = 500;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use paceline_lab::Reports;
 use paceline_lab::emulator::{DirectionReport, EmulatorReport, Series};
 use paceline_lab::endpoint::{TrafficReport, TransferReport, UdpReport};
-use paceline_linux::Quantiles;
 use paceline_path::{LinkConfig, Oracle, OraclePath};
 use paceline_wire::{Duration, Instant, Rate};
 use serde_json::Value;
@@ -60,7 +59,7 @@ pub(super) fn result(
             .at_end
             .path_delay
             .as_ref()
-            .map(|p| percentiles(&p.delays))
+            .map(|p| Percentiles::of(&p.delays))
             .unwrap_or_default(),
         flows,
         ..Run::default()
@@ -92,10 +91,6 @@ fn oracle(scenario: &Scenario, downlink: &LinkConfig) -> Option<OracleResult> {
         goodput_mbps: round(oracle.throughput.as_mbps() * payload as f64 / MTU as f64),
         path_delay_p95_ms: round(oracle.queue_delay_p95.as_secs_f64() * 1e3),
     })
-}
-
-pub(super) fn percentiles(quantiles: &Quantiles) -> Percentiles {
-    Percentiles::of_histogram(quantiles.count(), |quantile| quantiles.quantile(quantile).as_secs_f64() * 1e3)
 }
 
 fn flow(planned: &Planned, scenario: &Scenario, measured: &Measured, trace: &TransferTrace) -> FlowResult {
@@ -145,7 +140,7 @@ fn tcp_flow(
         retransmitted_segments: transfer.retransmitted_segments,
         timeouts: transfer.timeouts,
         tail_loss_probes: transfer.tail_loss_probes.unwrap_or_else(|| shared_probes(planned, measured)),
-        rtt_ms: percentiles(&transfer.rtt),
+        rtt_ms: Percentiles::of(&transfer.rtt),
         completed: transfer.completed,
         sha256_ok: transfer.sha256_ok.unwrap_or(false),
         longest_gap_s: gap,
@@ -204,7 +199,7 @@ pub(crate) fn link_result(direction: &DirectionReport, duration: Duration) -> Li
     LinkResult {
         utilization: direction.utilization().map(round),
         capacity_mbps: direction.capacity_bytes.map(|bytes| round(bytes as f64 * 8e-6 / seconds)),
-        queue_delay_ms: percentiles(&direction.queue_delay),
+        queue_delay_ms: Percentiles::of(&direction.queue_delay),
         drops: direction.drops(),
         drops_by_cause: causes
             .into_iter()

@@ -1,4 +1,5 @@
-//! CoDel as in Section 5 of RFC 8289, without the queue.
+//! CoDel as in Section 5 of RFC 8289, without the queue. It decides about one packet. `crates/path` also looks at the
+//! packet behind a dropped one, which decides whether `drop_next` moves, and it can mark.
 
 use paceline_wire::{Duration, Instant};
 

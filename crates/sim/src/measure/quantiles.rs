@@ -4,7 +4,8 @@ use hdrhistogram::Histogram;
 use paceline_wire::Duration;
 
 /// Distribution of times. Every flow has one, and a histogram takes 40 KB. So a few times are kept as they are, and
-/// many are counted in a histogram of microseconds. Both give the same quantiles.
+/// many are counted in a histogram of microseconds. Both give the same quantiles. A live run has few distributions and
+/// short times, and counts nanoseconds (`Quantiles` of `crates/linux`).
 #[derive(Clone, Debug)]
 pub struct Quantiles {
     seen: Seen,
@@ -17,7 +18,8 @@ enum Seen {
     Many(Box<Histogram<u32>>),
 }
 
-/// Percentiles in milliseconds, to a microsecond; `None` if nothing was measured.
+/// Percentiles in milliseconds, to a microsecond; `None` if nothing was measured. Those of `crates/service` are part of
+/// a file format.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Percentiles {
     /// The median.
