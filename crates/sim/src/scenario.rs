@@ -97,7 +97,7 @@ pub struct Flow {
     /// Its share at the gateway, beside other flows of the client.
     pub share: ShareConfig,
     /// If true, the gateway forwards it unchanged.
-    pub bypass: bool,
+    pub pass: bool,
     /// If true, the flow has IPv6 instead of IPv4.
     pub ipv6: bool,
 }
@@ -216,7 +216,7 @@ impl Default for Flow {
             interval: Duration::ZERO,
             client: 0,
             share: ShareConfig::default(),
-            bypass: false,
+            pass: false,
             ipv6: false,
         }
     }

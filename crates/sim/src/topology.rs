@@ -331,14 +331,14 @@ fn add_ad_hoc(
     Ok(Between { links_before: at.links_before, node, ports: (PortId(server), PortId(client)) })
 }
 
-/// Puts the flows' shares and bypasses before the rules of the configuration.
+/// Puts a rule for each flow that passes unchanged or has a share of its own before those of the configuration.
 fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
     let mut config = config.clone();
     let plain = ShareConfig::default();
-    let own = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.share != plain || flow.bypass);
+    let own = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.share != plain || flow.pass);
     let rules = own.map(|(number, flow)| FlowRule {
         matches: FlowMatch { server_port: Some(server_port(number)), ..FlowMatch::default() },
-        action: if flow.bypass { FlowAction::Pass } else { FlowAction::Accelerate },
+        action: if flow.pass { FlowAction::Pass } else { FlowAction::Accelerate },
         share: flow.share.clone(),
         ..FlowRule::default()
     });

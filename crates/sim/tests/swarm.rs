@@ -207,7 +207,7 @@ fn draw_flow(random: &mut Random) -> Flow {
         sequential: flip(random),
         interval: random.duration_up_to(Duration::from_secs(2)),
         share: draw_share(random),
-        bypass: random.below(8) == 0,
+        pass: random.below(8) == 0,
         ipv6: flip(random),
         ..Flow::default()
     }

@@ -171,8 +171,8 @@ fn lab_config(scenario: &Scenario) -> LabConfig {
     LabConfig { gateway, ..LabConfig::default() }
 }
 
-/// Returns the gateway's configuration file; `None` without a gateway. Flows with a bypass or a share of their own get
-/// a rule.
+/// Returns the gateway's configuration file; `None` without a gateway. Flows that pass unchanged or have a share of
+/// their own get a rule.
 fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
     if matches!(scenario.gateway.profile, Profile::Off | Profile::KernelSplit) {
         return Ok(None);
@@ -183,9 +183,9 @@ fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
     for planned in &plan.planned {
         let flow = &scenario.flows[planned.flow];
         let share = flow.share();
-        if flow.bypass || share != ShareConfig::default() {
+        if flow.pass || share != ShareConfig::default() {
             let matches = FlowMatch { server_port: Some(planned.port), ..FlowMatch::default() };
-            let action = if flow.bypass { FlowAction::Pass } else { FlowAction::Accelerate };
+            let action = if flow.pass { FlowAction::Pass } else { FlowAction::Accelerate };
             config.sharing.flows.push(FlowRule { matches, action, share, ..FlowRule::default() });
         }
     }

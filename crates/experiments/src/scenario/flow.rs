@@ -42,8 +42,8 @@ pub(crate) struct Flow {
     #[serde(default)]
     pub(crate) ceiling: Option<Rate>,
     /// The gateway forwards it unchanged.
-    #[serde(default)]
-    pub(crate) bypass: bool,
+    #[serde(default, alias = "bypass")]
+    pub(crate) pass: bool,
     /// The rate of a UDP flow.
     #[serde(default)]
     pub(crate) rate: Option<Rate>,

@@ -38,6 +38,14 @@ fn a_good_file_has_its_variants() {
 }
 
 #[test]
+fn the_former_word_for_pass_is_read() {
+    for key in ["pass", "bypass"] {
+        let text = GOOD.replace("name = \"download\"", &format!("name = \"download\"\n{key} = true"));
+        assert!(parse_text(&text).unwrap().variants[0].scenario.flows[0].pass, "{key}");
+    }
+}
+
+#[test]
 fn unknown_keys_are_refused_with_line_and_suggestion() {
     refused(&GOOD.replace("loss =", "los ="), "x.toml:8: unknown key `los`; did you mean `loss`?");
     refused(&GOOD.replace("beta =", "bet ="), "x.toml:14: unknown key `bet`; did you mean `beta`?");

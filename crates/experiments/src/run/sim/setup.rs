@@ -88,7 +88,7 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<SimFlow, String> {
         interval: flow.interval.to_wire(),
         client: 0,
         share: flow.share(),
-        bypass: flow.bypass,
+        pass: flow.pass,
         ipv6: flow.ip == IpVersion::V6,
     })
 }
