@@ -352,8 +352,9 @@ impl Collector for ProcessMetrics {
     }
 }
 
+#[allow(clippy::useless_conversion, reason = "c_long has 32 bits on some targets")]
 fn page_bytes() -> i64 {
-    nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096)
+    nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().map_or(4096, i64::from)
 }
 
 struct Encoder<'a>(DescriptorEncoder<'a>);

@@ -156,15 +156,18 @@ impl Topology {
         Ok(())
     }
 
-    /// Watches the links beside the gateway. An ad-hoc network may be on one side of it, so then nothing is watched.
+    /// Watches the links beside the gateway. Nothing is watched if the mode is `auto`, which decides for each flow, or
+    /// if an ad-hoc network may be on one side.
     pub(crate) fn check_gateway(&mut self, scenario: &Scenario) {
         let Some(gateway) = scenario.gateway.as_ref().filter(|_| scenario.ad_hoc.is_none()) else { return };
         let checker = GatewayChecker::default();
-        if gateway.config.mode != FlowMode::Transparent {
-            checker.allow_splits();
+        match gateway.config.mode {
+            FlowMode::Transparent => {}
+            FlowMode::Split => checker.allow_splits(),
+            FlowMode::Auto => return,
         }
-        let bypasses = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.bypass);
-        bypasses.for_each(|(number, _)| checker.expect_no_split(server_port(number)));
+        let passing = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.pass);
+        passing.for_each(|(number, _)| checker.expect_no_split(server_port(number)));
         let (at, up) = (gateway.links_before, scenario.path.len() + gateway.links_before);
         self.network.tap(self.links[at - 1].id, Box::new(checker.enter(Side::Wan)));
         self.network.tap(self.links[at].id, Box::new(checker.leave(Side::Radio)));
