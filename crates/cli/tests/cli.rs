@@ -182,7 +182,7 @@ fn a_scenario_runs_in_the_simulator_without_privilege() {
         .assert()
         .success()
         .stdout(contains("\"on\": \"sim\""))
-        .stderr(contains("2 of 2 runs are in"));
+        .stderr(contains("2 of 2 runs, in"));
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn a_sweep_goes_on_where_it_was() {
     let one = "{independent=\"0.1%\"}";
     sweep(one).stdout(contains("±")).stderr("");
     let first = fs::read(folder.path().join("means.csv")).unwrap();
-    sweep(one).stderr(contains("2 of 2 runs are in"));
+    sweep(one).stderr(contains("2 of 2 runs, in"));
     assert_eq!(fs::read(folder.path().join("means.csv")).unwrap(), first);
-    sweep(&format!("{one},{{independent=\"1%\"}}")).stderr(contains("2 of 4 runs are in"));
+    sweep(&format!("{one},{{independent=\"1%\"}}")).stderr(contains("2 of 4 runs, in"));
     let runs = fs::read_to_string(folder.path().join("runs.csv")).unwrap();
     assert!(runs.starts_with("variant,radio.down.loss,seed,flow,"), "{runs}");
     assert_eq!(runs.lines().count(), 5);
@@ -249,7 +249,7 @@ fn a_table_is_reproduced() {
     // docs/evidence/reproduction.md is not made from a part of the runs.
     assert!(!folder.path().join("or.json").exists());
     // Nothing runs twice, and the output is the same.
-    assert_eq!(table().stderr(contains("13 of 13 runs are in")).get_output().stdout, first);
+    assert_eq!(table().stderr(contains("13 of 13 runs, in")).get_output().stdout, first);
 }
 
 #[test]
