@@ -199,7 +199,7 @@ impl QueueDiscipline for Pie {
         }
     }
 
-    fn dequeue(&mut self, now: Instant, _desk: &mut AqmContext<'_>) -> Option<Waiting> {
+    fn dequeue(&mut self, now: Instant, _ctx: &mut AqmContext<'_>) -> Option<Waiting> {
         self.update_until(now);
         let waiting = self.fifo.pop()?;
         self.sojourn = now.saturating_since(waiting.arrival);

@@ -180,7 +180,7 @@ impl QueueDiscipline for Red {
         }
     }
 
-    fn dequeue(&mut self, now: Instant, _desk: &mut AqmContext<'_>) -> Option<Waiting> {
+    fn dequeue(&mut self, now: Instant, _ctx: &mut AqmContext<'_>) -> Option<Waiting> {
         let waiting = self.fifo.pop();
         if self.fifo.len() == 0 {
             self.q_time.get_or_insert(now);
