@@ -164,10 +164,9 @@ impl VirtualWindow {
             VirtualWindowMode::Drwa => self.drwa(config, input, now).min(input.client_window),
         };
         // The right edge does not move back (RFC 9293, Section 3.8.6), not even by rounding (RFC 7323, Section 2.4).
-        // But if the client's own window closes or is passed on, that is shown at once.
-        let own_edge = input.ack + input.client_window;
-        let rounded = self.edge < own_edge + (1 << shift);
-        let keeps_edge = input.client_window > 0 && (config.mode != VirtualWindowMode::None || rounded);
+        // But if the client's own window closes or is passed on, that is shown at once. A window passed on in coarser
+        // units is rounded down: each rounding up would show the server room that the client does not have.
+        let keeps_edge = input.client_window > 0 && config.mode != VirtualWindowMode::None;
         let advertised =
             if keeps_edge { self.edge.saturating_sub(input.ack).div_ceil(1 << shift) } else { 0 };
         let units = (wanted >> shift).max(advertised).min(u64::from(u16::MAX));

@@ -252,3 +252,16 @@ fn while_acks_are_late_a_server_is_shown_twice_what_slow_start_needs_at_most() {
     assert!((300_000 - 64..=300_000).contains(&shown(3_200_000, true)));
     assert_eq!(shown(64_000, true), 64_000);
 }
+
+/// Rounded up, each of these windows would have moved the edge, until the client's own window was shown again.
+#[test]
+fn a_window_passed_on_in_coarser_units_never_exceeds_the_client_s_own() {
+    let none = VirtualWindowConfig { mode: VirtualWindowMode::None, ..config() };
+    let mut window = VirtualWindow::new(1_000_000);
+    let own_edge = 1_017_000;
+    for ack in (1_000_000..1_017_000).step_by(1_001) {
+        let passed_on = WindowInput { ack, client_window: own_edge - ack, ..input() };
+        let edge = ack + (u64::from(window.field(&none, &passed_on, 4, Instant::ZERO)) << 4);
+        assert!(edge <= own_edge && edge + 16 > own_edge, "{edge} beyond {ack}");
+    }
+}

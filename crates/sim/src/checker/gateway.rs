@@ -85,6 +85,8 @@ struct Direction {
     /// The largest retreat of the window's edge before the gateway, caused by reordering.
     retreat_in: u64,
     resets: u64,
+    /// Its sender has sent data beyond the window.
+    was_beyond: bool,
     /// End of the stream, FIN included. A window beyond it is meaningless.
     over: Option<u64>,
 }
@@ -301,9 +303,12 @@ impl Direction {
     }
 
     /// What goes beyond the window that its sender was shown, except for probes, passes the gateway as it is, before
-    /// packets that wait (flow/acceptance.rs). Only opportunistic retransmission sends such packets.
+    /// packets that wait (flow/acceptance.rs). Only opportunistic retransmission sends such packets. The other end may
+    /// acknowledge one. Then its window lies further on than the gateway knows, and later data passes, too.
     fn is_beyond_window(&mut self, tcp: &Tcp<'_>) -> bool {
-        tcp.payload_len() > 1 && self.edge_shown > 0 && self.range(tcp).1 > self.edge_shown
+        self.was_beyond |=
+            tcp.payload_len() > 1 && self.edge_shown > 0 && self.range(tcp).1 > self.edge_shown;
+        self.was_beyond && tcp.payload_len() > 0
     }
 
     fn range(&mut self, tcp: &Tcp<'_>) -> (u64, u64) {
@@ -381,8 +386,9 @@ impl Direction {
         let shown = self.edge_shown;
         self.edge_shown = shown.max(edge);
         let pressed = self.window_latest < self.window_max;
+        // RFC 7323, Section 2.4: a window is truncated to its scale.
         let over = self.over.is_some_and(|end| ack >= end);
-        if newest && edge + self.retreat_in < shown && !pressed && !over {
+        if newest && edge + self.retreat_in + (1 << scale) <= shown && !pressed && !over {
             let window = edge - ack;
             let real = self.window_latest;
             return Some(format!(
