@@ -66,7 +66,7 @@ pub use choice::Choice;
 pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
 pub use gateway::Gateway;
-pub use handover::{SplitState, SplitTakenOver, State, TakenOver};
+pub use handover::{GatewayState, RestoredGateway, RestoredSplitFlow, SplitState};
 pub use handshake::Shifts;
 pub use mode::Mode;
 pub use observe::{Event, Observer};

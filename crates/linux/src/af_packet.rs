@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::filter::Filter;
 use crate::frame::FrameError;
 use crate::mmsg::{ReceiveBatch, SendBatch};
-use crate::outbox::{Outbox, Sent};
+use crate::outbox::{Outbox, SendProgress};
 use crate::sockopt;
 
 /// Configuration of a packet socket.
@@ -119,7 +119,7 @@ impl PacketSocket {
     }
 
     /// Sends as much of `outbox` as the device takes.
-    pub(crate) fn send(&mut self, outbox: &mut Outbox) -> Sent {
+    pub(crate) fn send(&mut self, outbox: &mut Outbox) -> SendProgress {
         self.sending.send(self.socket.as_fd(), outbox)
     }
 

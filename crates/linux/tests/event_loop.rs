@@ -9,7 +9,7 @@ use std::process::Command;
 use common::{Driven, permitted, transfer};
 use paceline_lab::{Lab, LabConfig};
 use paceline_linux::{
-    Device, Ended, EventLoop, EventLoopConfig, Filter, NullForwarder, PacketSocket, PacketSocketConfig,
+    Device, EventLoop, EventLoopConfig, Filter, LoopEnd, NullForwarder, PacketSocket, PacketSocketConfig,
 };
 use paceline_wire::{Duration, PortId};
 
@@ -44,7 +44,7 @@ fn packets_from_before_a_lapse_are_discarded() {
         }
         Ok(())
     });
-    assert_eq!(ended.unwrap(), Ended::Stopped);
+    assert_eq!(ended.unwrap(), LoopEnd::Stopped);
     let [wan, radio] = event_loop.port_counters()[..] else { panic!("two ports") };
     assert!(wan.stale >= 5, "{wan:?}");
     // The hosts themselves may send a few packets.

@@ -11,23 +11,23 @@ pub enum ConfigError {
     /// Steps that are not in rising order of time.
     StepsUnordered,
     /// A queue without any room.
-    QueueOfNothing,
+    ZeroQueueLimit,
     /// A target, interval or update time of queue management that is zero.
-    AqmOfNoTime,
+    ZeroAqmTime,
     /// An update interval of PIE below 100 us.
-    PieTooOften,
+    PieUpdateTooShort,
     /// FQ-CoDel without a queue, or with a quantum of zero or of more than a gigabyte.
-    FqCodelOfNothing,
+    FqCodelQueues,
     /// RED with an unlimited queue. Its thresholds are shares of the queue's limit.
     RedWithoutLimit,
     /// RED's lower threshold is not below the upper one.
     RedThresholds,
     /// A policer that lets nothing pass.
-    PolicerOfNothing,
+    ZeroPolicer,
     /// Outages that overlap, are empty, or are not in rising order of time.
     OutagesUnordered,
     /// Periodic outages at least as long as their period, so that nothing ever leaves.
-    OutageWithoutEnd,
+    PermanentOutage,
     /// A table of loss against load that has no row, or is not in rising order of rate.
     LoadTableUnordered,
     /// A window of zero for measuring load.
@@ -56,19 +56,19 @@ impl fmt::Display for ConfigError {
         f.write_str(match self {
             ConfigError::NoFirstStep => "the first step must be at 0s",
             ConfigError::StepsUnordered => "steps must be in rising order of time",
-            ConfigError::QueueOfNothing => "the queue must hold something",
-            ConfigError::AqmOfNoTime => "target, interval and update of queue management must not be zero",
-            ConfigError::PieTooOften => "pie's update must be 100us or more",
-            ConfigError::FqCodelOfNothing => "fq-codel needs a queue at least, and a quantum from 1b to 1gb",
+            ConfigError::ZeroQueueLimit => "the queue must hold something",
+            ConfigError::ZeroAqmTime => "target, interval and update of queue management must not be zero",
+            ConfigError::PieUpdateTooShort => "pie's update must be 100us or more",
+            ConfigError::FqCodelQueues => "fq-codel needs a queue at least, and a quantum from 1b to 1gb",
             ConfigError::RedWithoutLimit => {
                 "red's thresholds are shares of the queue's limit: it needs a queue with a limit"
             }
             ConfigError::RedThresholds => "red's min must be below its max",
-            ConfigError::PolicerOfNothing => "a policer's rate and burst must not be zero",
+            ConfigError::ZeroPolicer => "a policer's rate and burst must not be zero",
             ConfigError::OutagesUnordered => {
                 "outages must be in rising order of time, not empty, and must not overlap"
             }
-            ConfigError::OutageWithoutEnd => "an outage must be shorter than the time from one to the next",
+            ConfigError::PermanentOutage => "an outage must be shorter than the time from one to the next",
             ConfigError::LoadTableUnordered => {
                 "the table of loss against rate needs rows in rising order of rate"
             }

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use paceline_lab::netns::{self, Netns};
 use paceline_linux::{
-    Device, Ended, EventLoop, EventLoopConfig, Filter, PacketSocket, PacketSocketConfig, PortCounters,
+    Device, EventLoop, EventLoopConfig, Filter, LoopEnd, PacketSocket, PacketSocketConfig, PortCounters,
     StopHandle,
 };
 use paceline_wire::{Node, PortId};
@@ -49,7 +49,7 @@ impl<N: Node + Send + 'static> Driven<N> {
         let thread = thread::spawn(move || {
             let _ = paceline_linux::timer::schedule_realtime();
             let ended = event_loop.run(&mut node, |_, _| Ok(())).unwrap();
-            assert_eq!(ended, Ended::Stopped);
+            assert_eq!(ended, LoopEnd::Stopped);
             (node, event_loop.port_counters())
         });
         Driven { stop, thread }

@@ -116,14 +116,14 @@ impl QueueDiscipline for Abc {
     /// Algorithm 1: a packet keeps its mark "accelerate" only if there is a token.
     fn dequeue(&mut self, now: Instant, ctx: &mut AqmContext<'_>) -> Option<Waiting> {
         let waiting = self.fifo.pop()?;
-        self.count(now, waiting.parcel.bytes);
+        self.count(now, waiting.handle.bytes);
         let fraction = self.accelerating(now, now.saturating_since(waiting.arrival), ctx);
         self.token = (self.token + fraction).min(TOKEN_LIMIT);
-        if ctx.accelerates(&waiting.parcel) {
+        if ctx.accelerates(&waiting.handle) {
             if self.token >= ONE {
                 self.token -= ONE;
             } else {
-                ctx.brake(&waiting.parcel);
+                ctx.brake(&waiting.handle);
             }
         }
         Some(waiting)

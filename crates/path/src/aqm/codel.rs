@@ -107,7 +107,7 @@ impl CodelState {
             self.dropping = false;
             return Some(waiting);
         }
-        self.go_on(now, config, waiting, fifo, ctx)
+        self.continue_dropping(now, config, waiting, fifo, ctx)
     }
 
     /// Enters the dropping state.
@@ -119,7 +119,7 @@ impl CodelState {
         fifo: &mut DropTail,
         ctx: &mut AqmContext<'_>,
     ) -> Option<Waiting> {
-        let next = if config.ecn && ctx.mark(&waiting.parcel) {
+        let next = if config.ecn && ctx.mark(&waiting.handle) {
             Some(waiting)
         } else {
             ctx.drop_early(waiting);
@@ -135,7 +135,7 @@ impl CodelState {
     }
 
     /// Drops packets that are due in the dropping state.
-    fn go_on(
+    fn continue_dropping(
         &mut self,
         now: Instant,
         config: CodelConfig,
@@ -145,7 +145,7 @@ impl CodelState {
     ) -> Option<Waiting> {
         while self.dropping && now >= self.drop_next {
             self.count = self.count.saturating_add(1);
-            if config.ecn && ctx.mark(&waiting.parcel) {
+            if config.ecn && ctx.mark(&waiting.handle) {
                 self.drop_next = self.control_law(self.drop_next, config.interval);
                 break;
             }
@@ -177,7 +177,7 @@ impl CodelState {
             self.dropping = false;
             return None;
         };
-        self.maxpacket = self.maxpacket.max(waiting.parcel.bytes.into());
+        self.maxpacket = self.maxpacket.max(waiting.handle.bytes.into());
         let sojourn_time = now.saturating_since(waiting.arrival);
         let ok_to_drop = if sojourn_time < config.target || fifo.bytes() <= self.maxpacket {
             self.first_above_time = None;

@@ -44,7 +44,7 @@ impl Default for FqCodelConfig {
 impl FqCodelConfig {
     pub(super) fn check(self) -> Result<(), ConfigError> {
         if self.queues == 0 || self.quantum == 0 || self.quantum > QUANTUM_MAX {
-            return Err(ConfigError::FqCodelOfNothing);
+            return Err(ConfigError::FqCodelQueues);
         }
         self.codel().check()
     }
@@ -124,7 +124,7 @@ impl FqCodel {
         for _ in 0..(fifo.len() / 2).clamp(1, BATCH) {
             let Some(waiting) = fifo.pop() else { break };
             self.packets -= 1;
-            self.bytes -= u64::from(waiting.parcel.bytes);
+            self.bytes -= u64::from(waiting.handle.bytes);
             ctx.drop_for_room(waiting);
         }
     }
@@ -133,11 +133,11 @@ impl FqCodel {
 impl QueueDiscipline for FqCodel {
     /// RFC 8290, Section 4.1.
     fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>) {
-        let hash = ctx.parcels.packet(&waiting.parcel).map_or(0, |packet| hash(self.seed, packet));
+        let hash = ctx.store.packet(&waiting.handle).map_or(0, |packet| hash(self.seed, packet));
         let index = (hash % u64::from(self.config.queues)) as u16;
         let flow = &mut self.flows[usize::from(index)];
         self.packets += 1;
-        self.bytes += u64::from(waiting.parcel.bytes);
+        self.bytes += u64::from(waiting.handle.bytes);
         flow.fifo.push(waiting);
         if !flow.listed {
             flow.listed = true;
@@ -167,7 +167,7 @@ impl QueueDiscipline for FqCodel {
             self.packets -= before.0 - flow.fifo.len();
             self.bytes -= before.1 - flow.fifo.bytes();
             if let Some(waiting) = waiting {
-                flow.credit -= i64::from(waiting.parcel.bytes);
+                flow.credit -= i64::from(waiting.handle.bytes);
                 return Some(waiting);
             }
             list.pop_front();

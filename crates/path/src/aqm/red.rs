@@ -71,8 +71,8 @@ pub(super) struct Red {
 
 enum Verdict {
     Keep,
-    ByChance,
-    Surely,
+    Unforced,
+    Forced,
 }
 
 /// w_q = 1/512 (ns-3: 0.002; the paper, Section 6: at least 0.001).
@@ -126,7 +126,7 @@ impl Red {
         }
         let Some(p_b) = self.p_b() else {
             self.count = Some(0);
-            return Verdict::Surely;
+            return Verdict::Forced;
         };
         let count = self.count.map_or(0, |count| count + 1);
         // Equation of Section 4: gaps between drops are uniform, not geometric.
@@ -136,7 +136,7 @@ impl Red {
         };
         let drops = self.random.chance(Probability::from_ppb(p_a));
         self.count = Some(if drops { 0 } else { count });
-        if drops { Verdict::ByChance } else { Verdict::Keep }
+        if drops { Verdict::Unforced } else { Verdict::Keep }
     }
 
     /// The probability in parts per billion; `None` if everything is dropped.
@@ -160,15 +160,15 @@ impl QueueDiscipline for Red {
         let now = waiting.arrival;
         self.update_average(now, ctx);
         let verdict = self.decide();
-        if !ctx.has_room(&self.fifo, waiting.parcel.bytes) {
+        if !ctx.has_room(&self.fifo, waiting.handle.bytes) {
             self.count = Some(0);
             return ctx.drop_for_room(waiting);
         }
         let keeps = match verdict {
             Verdict::Keep => true,
-            Verdict::ByChance => self.config.ecn && ctx.mark(&waiting.parcel),
+            Verdict::Unforced => self.config.ecn && ctx.mark(&waiting.handle),
             // Where every packet is dropped, none is marked (ns-3 UseHardDrop).
-            Verdict::Surely => false,
+            Verdict::Forced => false,
         };
         if keeps {
             self.fifo.push(waiting);
@@ -248,7 +248,7 @@ mod tests {
         for _ in 0..100_000 {
             red.avg = 20 << WEIGHT_SHIFT;
             gap += 1;
-            if matches!(red.decide(), Verdict::ByChance) {
+            if matches!(red.decide(), Verdict::Unforced) {
                 gaps.push(core::mem::take(&mut gap));
             }
         }

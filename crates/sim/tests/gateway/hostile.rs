@@ -8,7 +8,7 @@ use paceline_path::{
 };
 use paceline_sim::host::TcpSetup;
 use paceline_sim::workload::Workload;
-use paceline_tcp::Origin;
+use paceline_tcp::InitialNumbers;
 use paceline_wire::{Duration, Node, Rate, Seq};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -107,7 +107,7 @@ fn endpoint() -> impl Strategy<Value = TcpSetup> {
             let end = modern_client(buffer as u32);
             let config =
                 paceline_tcp::Config { sack, timestamps, window_scaling, delayed_ack, mss, ..end.config };
-            let origin = end.origin.map(|origin| Origin { isn: Seq(isn), ..origin });
+            let origin = end.origin.map(|origin| InitialNumbers { isn: Seq(isn), ..origin });
             TcpSetup { config, origin, has_bytes: true, gso_segments, ..end }
         },
     )

@@ -10,7 +10,7 @@ use paceline_wire::{Duration, Instant};
 
 use super::experiment::Experiment;
 use crate::network::Tap;
-use crate::run::{Watch, run_watched};
+use crate::run::{RunObserver, run_watched};
 use crate::scenario::ScenarioError;
 
 /// Means over a run.
@@ -94,9 +94,9 @@ impl Tap for Waits {
 }
 
 /// Records a trace beside another watch.
-struct Both<'a>(&'a mut Trace, &'a mut dyn Watch);
+struct Both<'a>(&'a mut Trace, &'a mut dyn RunObserver);
 
-impl Watch for Both<'_> {
+impl RunObserver for Both<'_> {
     fn receiver(&mut self, now: Instant, transfer: usize, status: &Status) {
         self.0.receiver(now, transfer, status);
     }
@@ -110,7 +110,7 @@ impl Watch for Both<'_> {
     }
 }
 
-impl Watch for Trace {
+impl RunObserver for Trace {
     fn receiver(&mut self, _now: Instant, transfer: usize, status: &Status) {
         if self.bulk && transfer == 0 {
             self.receivers.insert(transfer, *status);
@@ -162,7 +162,7 @@ impl Experiment {
     ///
     /// # Errors
     /// Fails if the experiment cannot be simulated, or if `watch` ends the run.
-    pub fn run(&self, seed: u64, watch: &mut dyn Watch) -> Result<Outcome, ScenarioError> {
+    pub fn run(&self, seed: u64, watch: &mut dyn RunObserver) -> Result<Outcome, ScenarioError> {
         self.record(seed, watch).map(|(outcome, _)| outcome)
     }
 
@@ -170,7 +170,7 @@ impl Experiment {
     ///
     /// # Errors
     /// Fails if the experiment cannot be simulated, or if `watch` ends the run.
-    pub fn record(&self, seed: u64, watch: &mut dyn Watch) -> Result<(Outcome, Trace), ScenarioError> {
+    pub fn record(&self, seed: u64, watch: &mut dyn RunObserver) -> Result<(Outcome, Trace), ScenarioError> {
         let mut trace = Trace { bulk: self.download, end: Instant::ZERO + self.duration, ..Trace::default() };
         let waits = Waits::default();
         let taps: Vec<(&str, Box<dyn Tap>)> = vec![("radio_down", Box::new(waits.clone()))];
