@@ -50,17 +50,24 @@ pub enum Aqm {
 /// Holds the waiting packets, drops packets, and chooses the next one.
 ///
 /// Times never go back. A discipline drops and marks packets through the [`AqmContext`], which counts them.
-pub(crate) trait QueueDiscipline: fmt::Debug + Send + Sync {
+pub(crate) trait QueueDiscipline: BoxedClone + fmt::Debug + Send + Sync {
     /// Takes a packet at its arrival, or drops it, or drops others to make room.
     fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>);
     /// Returns the packet that the bottleneck, free since `now`, sends next. `None` only if no packet waits.
     fn dequeue(&mut self, now: Instant, ctx: &mut AqmContext<'_>) -> Option<Waiting>;
-    /// The number of waiting packets.
-    fn len(&self) -> usize;
-    /// Their IP bytes.
-    fn bytes(&self) -> u64;
-    /// A copy with the same state.
+    /// The number of waiting packets, and their IP bytes.
+    fn backlog(&self) -> (usize, u64);
+}
+
+/// Copies a discipline with its state.
+pub(crate) trait BoxedClone {
     fn boxed(&self) -> Box<dyn QueueDiscipline>;
+}
+
+impl<T: QueueDiscipline + Clone + 'static> BoxedClone for T {
+    fn boxed(&self) -> Box<dyn QueueDiscipline> {
+        Box::new(self.clone())
+    }
 }
 
 /// The actions of a discipline on packets, and its view of the link.
@@ -118,7 +125,7 @@ impl Aqm {
 
 impl Clone for Box<dyn QueueDiscipline> {
     fn clone(&self) -> Self {
-        self.boxed()
+        (**self).boxed()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::random::{Probability, Random};
 
 /// The decisions about a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ImpairmentDecision {
+pub(crate) struct Impairment {
     pub(crate) jitter: Duration,
     /// The number of attempts of the link layer that fail before the last one.
     pub(crate) failures: u32,
@@ -41,7 +41,7 @@ impl Faults {
     }
 }
 
-impl ImpairmentDecision {
+impl Impairment {
     /// True if the packet has a fault other than jitter.
     #[inline(always)]
     pub(crate) fn is_impaired(self) -> bool {
@@ -91,11 +91,11 @@ impl Impairments {
 
     /// Returns the fate of a packet that is handed over at a time since the start of the link.
     #[inline]
-    pub(crate) fn decide(&mut self, at: Duration, packet: &Packet) -> ImpairmentDecision {
-        if self.none { ImpairmentDecision::default() } else { self.draw(at, packet) }
+    pub(crate) fn decide(&mut self, at: Duration, packet: &Packet) -> Impairment {
+        if self.none { Impairment::default() } else { self.draw(at, packet) }
     }
 
-    fn draw(&mut self, at: Duration, packet: &Packet) -> ImpairmentDecision {
+    fn draw(&mut self, at: Duration, packet: &Packet) -> Impairment {
         let in_scope = match self.scope {
             LossScope::All => true,
             LossScope::Originals => {
@@ -120,7 +120,7 @@ impl Impairments {
             .with(Faults::LOST, lost)
             .with(Faults::DUPLICATED, chance(&mut self.duplicate))
             .with(Faults::HELD_BACK, chance(&mut self.reorder));
-        ImpairmentDecision {
+        Impairment {
             failures,
             faults,
             jitter: self

@@ -14,7 +14,7 @@ use crate::delivered::Delivered;
 use crate::error::ConfigError;
 use crate::failed::FailedTransmissions;
 use crate::flight::{Flight, InFlight};
-use crate::impairment::{Faults, ImpairmentDecision, Impairments};
+use crate::impairment::{Faults, Impairment, Impairments};
 use crate::link_layer::LinkRetransmission;
 use crate::outage::{OutageEffect, Outages};
 use crate::packet_store::{PacketHandle, PacketStore};
@@ -80,7 +80,7 @@ enum Next {
 struct Admitted {
     bytes: u32,
     arrival: Instant,
-    decision: ImpairmentDecision,
+    impairment: Impairment,
     /// True if nothing waits or is being sent.
     idle: bool,
     /// True if the packet is dropped, by the policer or for lack of room.
@@ -171,25 +171,25 @@ impl Link {
         self.serve_until(arrival);
         let bytes = u32::try_from(packet.ip_len()).unwrap_or(u32::MAX);
         self.counters.sent.add(bytes);
-        let decision = self.impairments.decide(self.since_start(arrival), packet);
+        let impairment = self.impairments.decide(self.since_start(arrival), packet);
         let idle = self.in_service.is_none() && self.queue.len() == 0;
-        let policed = decision.faults.contains(Faults::POLICED);
+        let policed = impairment.faults.contains(Faults::POLICED);
         let overflows = !idle && !self.queue.has_room(bytes);
         if policed {
             self.counters.dropped_by_policer.add(bytes);
         } else if overflows {
             self.counters.dropped_by_queue.add(bytes);
         }
-        Admitted { bytes, arrival, decision, idle, refused: policed || overflows }
+        Admitted { bytes, arrival, impairment, idle, refused: policed || overflows }
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, handle: PacketHandle, Admitted { arrival, decision, idle, .. }: Admitted) {
+    fn enqueue(&mut self, handle: PacketHandle, Admitted { arrival, impairment, idle, .. }: Admitted) {
         if idle && self.bottleneck.is_instant() {
             let service = Service { start: arrival, finish: arrival, sending: Duration::ZERO };
-            return self.leave(handle, arrival, decision, service);
+            return self.leave(handle, arrival, impairment, service);
         }
-        let waiting = Waiting { handle, arrival, ready: arrival, decision };
+        let waiting = Waiting { handle, arrival, ready: arrival, impairment };
         if self.managed.is_some() {
             self.offer(waiting, idle);
         } else {
@@ -270,13 +270,13 @@ impl Link {
 
     /// The number of packets that wait, are being sent, or will be retransmitted by the link layer.
     pub fn queued(&self) -> usize {
-        let managed = self.managed.as_ref().map_or(0, ManagedQueue::len);
+        let managed = self.managed.as_ref().map_or(0, |managed| managed.backlog().0);
         managed + self.queue.len() + self.failed.len() + usize::from(self.in_service.is_some())
     }
 
     /// Waiting IP bytes, as the limit of the queue counts them.
     pub fn queued_bytes(&self) -> u64 {
-        self.queue.bytes() + self.managed.as_ref().map_or(0, ManagedQueue::bytes)
+        self.queue.bytes() + self.managed.as_ref().map_or(0, |managed| managed.backlog().1)
     }
 
     /// The number of packets between the bottleneck and the other end, including those that are held.
@@ -303,8 +303,8 @@ impl Link {
             if self.in_service.as_ref().is_some_and(|(_, service)| service.finish > now) {
                 return;
             }
-            if let Some((Waiting { handle, arrival, decision, .. }, service)) = self.in_service.take() {
-                self.leave(handle, arrival, decision, service);
+            if let Some((Waiting { handle, arrival, impairment, .. }, service)) = self.in_service.take() {
+                self.leave(handle, arrival, impairment, service);
             }
             let Some(next) = self.next_service(now) else { return };
             match next {
@@ -357,21 +357,15 @@ impl Link {
 
     /// Handles a packet whose last byte has left the bottleneck. Usually the packet is then in flight.
     #[inline(always)]
-    fn leave(
-        &mut self,
-        handle: PacketHandle,
-        arrival: Instant,
-        decision: ImpairmentDecision,
-        service: Service,
-    ) {
+    fn leave(&mut self, handle: PacketHandle, arrival: Instant, impairment: Impairment, service: Service) {
         self.free_at = service.finish;
         self.counters.transmitted.add(handle.bytes);
         self.counters.sending += service.sending;
         let left = self.since_start(service.finish);
-        if !self.orderly || decision.is_impaired() {
-            return self.leave_oddly(handle, arrival, decision, service, left);
+        if !self.orderly || impairment.is_impaired() {
+            return self.leave_oddly(handle, arrival, impairment, service, left);
         }
-        let at = service.finish + self.delay.at(left) + decision.jitter;
+        let at = service.finish + self.delay.at(left) + impairment.jitter;
         let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
         self.in_flight.add_in_order(at, handle, queue_delay);
     }
@@ -381,47 +375,47 @@ impl Link {
         &mut self,
         handle: PacketHandle,
         arrival: Instant,
-        decision: ImpairmentDecision,
+        impairment: Impairment,
         service: Service,
         left: Duration,
     ) {
         if self.drops.covering(left).is_some() {
             self.counters.dropped_by_outage.add(handle.bytes);
             self.store.discard(handle);
-        } else if let (Some(link_layer), 1..) = (self.link_retransmission, decision.failures) {
+        } else if let (Some(link_layer), 1..) = (self.link_retransmission, impairment.failures) {
             self.counters.retried.add(handle.bytes);
             let ready = service.finish + link_layer.after;
-            let decision = ImpairmentDecision { failures: decision.failures - 1, ..decision };
-            self.failed.push(Waiting { handle, arrival, ready, decision });
-        } else if decision.faults.contains(Faults::LOST) {
+            let impairment = Impairment { failures: impairment.failures - 1, ..impairment };
+            self.failed.push(Waiting { handle, arrival, ready, impairment });
+        } else if impairment.faults.contains(Faults::LOST) {
             self.counters.dropped_by_loss.add(handle.bytes);
             self.store.discard(handle);
         } else {
-            let at = service.finish + self.delay.at(left) + decision.jitter;
+            let at = service.finish + self.delay.at(left) + impairment.jitter;
             let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
-            let copies = decision.faults.contains(Faults::DUPLICATED);
+            let copies = impairment.faults.contains(Faults::DUPLICATED);
             if let Some(handle) = copies.then(|| self.store.copy(&handle)).flatten() {
                 self.counters.duplicated.add(handle.bytes);
-                self.fly(decision, Flight { at, handle, queue_delay });
+                self.fly(impairment, Flight { at, handle, queue_delay });
             }
-            self.fly(decision, Flight { at, handle, queue_delay });
+            self.fly(impairment, Flight { at, handle, queue_delay });
         }
     }
 
-    fn fly(&mut self, decision: ImpairmentDecision, flight: Flight) {
-        let Some(mut reorder_hold) = self.reorder_hold.take() else { return self.fly_on(decision, flight) };
+    fn fly(&mut self, impairment: Impairment, flight: Flight) {
+        let Some(mut reorder_hold) = self.reorder_hold.take() else { return self.fly_on(impairment, flight) };
         // Held packets continue together with the packet that they waited for.
         let mut passed = core::mem::take(&mut self.passed);
         reorder_hold.take(self.store.packet(&flight.handle), flight, &mut |flight| passed.push(flight));
         self.reorder_hold = Some(reorder_hold);
         for flight in passed.drain(..) {
-            self.fly_on(decision, flight);
+            self.fly_on(impairment, flight);
         }
         self.passed = passed;
     }
 
-    fn fly_on(&mut self, decision: ImpairmentDecision, mut flight: Flight) {
-        if let (true, Some(reorder)) = (decision.faults.contains(Faults::HELD_BACK), self.reorder) {
+    fn fly_on(&mut self, impairment: Impairment, mut flight: Flight) {
+        if let (true, Some(reorder)) = (impairment.faults.contains(Faults::HELD_BACK), self.reorder) {
             self.counters.reordered.add(flight.handle.bytes);
             flight.at += reorder.by;
             self.in_flight.add_out_of_order(flight);

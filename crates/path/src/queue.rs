@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::Instant;
 
-use crate::impairment::ImpairmentDecision;
+use crate::impairment::Impairment;
 use crate::packet_store::PacketHandle;
 use crate::queue_limit::QueueLimit;
 
@@ -16,7 +16,7 @@ pub(crate) struct Waiting {
     /// Time from which it can be sent: its arrival, or for a link-layer retransmission the time at which the failure is
     /// known.
     pub(crate) ready: Instant,
-    pub(crate) decision: ImpairmentDecision,
+    pub(crate) impairment: Impairment,
 }
 
 /// A first-in, first-out queue that drops packets without room.
@@ -82,5 +82,10 @@ impl DropTail {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The number of packets, and their IP bytes.
+    pub(crate) fn backlog(&self) -> (usize, u64) {
+        (self.waiting.len(), self.bytes)
     }
 }

@@ -1,8 +1,6 @@
 //! CoDel (RFC 8289). It drops at the head if packets have waited too long for a whole interval. While they still do,
 //! drops become more frequent.
 
-use alloc::boxed::Box;
-
 use paceline_wire::{Duration, Instant};
 
 use super::{AqmContext, QueueDiscipline, check_time};
@@ -61,16 +59,8 @@ impl QueueDiscipline for Codel {
         self.state.dequeue(now, self.config, &mut self.fifo, ctx)
     }
 
-    fn len(&self) -> usize {
-        self.fifo.len()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.fifo.bytes()
-    }
-
-    fn boxed(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
+    fn backlog(&self) -> (usize, u64) {
+        self.fifo.backlog()
     }
 }
 
@@ -267,6 +257,6 @@ mod tests {
         let mut bench = Bench::new();
         let mut codel = Codel::new(CodelConfig::default(), QueueLimit::Packets(10));
         bench.send(&mut codel, ms(0), 15);
-        assert_eq!((codel.len(), bench.counters.dropped_by_queue.packets), (10, 5));
+        assert_eq!((codel.backlog().0, bench.counters.dropped_by_queue.packets), (10, 5));
     }
 }

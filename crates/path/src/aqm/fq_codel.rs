@@ -1,7 +1,6 @@
 //! FQ-CoDel (RFC 8290): a queue for each flow, chosen by hash. New flows go first, then all take turns. Each queue has
 //! CoDel.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -162,7 +161,7 @@ impl QueueDiscipline for FqCodel {
                 self.old.push_back(index);
                 continue;
             }
-            let before = (flow.fifo.len(), flow.fifo.bytes());
+            let before = flow.fifo.backlog();
             let waiting = flow.codel.dequeue(now, self.config.codel(), &mut flow.fifo, ctx);
             self.packets -= before.0 - flow.fifo.len();
             self.bytes -= before.1 - flow.fifo.bytes();
@@ -181,16 +180,8 @@ impl QueueDiscipline for FqCodel {
         }
     }
 
-    fn len(&self) -> usize {
-        self.packets
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn boxed(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
+    fn backlog(&self) -> (usize, u64) {
+        (self.packets, self.bytes)
     }
 }
 
@@ -262,7 +253,7 @@ mod tests {
         assert_eq!(bench.counters.dropped_by_queue.packets, 9);
         let flows: Vec<u16> = core::iter::from_fn(|| bench.take(&mut fq, ms(1))).collect();
         assert_eq!(flows.iter().filter(|flow| **flow == 2).count(), 4);
-        assert_eq!((fq.len(), fq.bytes()), (0, 0));
+        assert_eq!(fq.backlog(), (0, 0));
     }
 
     #[test]

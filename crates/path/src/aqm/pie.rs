@@ -1,7 +1,5 @@
 //! PIE (RFC 8033): drops at the tail with a probability that follows the delay and its change.
 
-use alloc::boxed::Box;
-
 use paceline_wire::{Duration, Instant};
 
 use super::{AqmContext, QueueDiscipline, check_time};
@@ -206,16 +204,8 @@ impl QueueDiscipline for Pie {
         Some(waiting)
     }
 
-    fn len(&self) -> usize {
-        self.fifo.len()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.fifo.bytes()
-    }
-
-    fn boxed(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
+    fn backlog(&self) -> (usize, u64) {
+        self.fifo.backlog()
     }
 }
 

@@ -5,8 +5,6 @@
 //! values are those of ns-3's RedQueueDisc (LInterm, QW, Gentle). They are the largest probability of 2 %, the weight
 //! of 1/512 and the gentle slope above the upper threshold.
 
-use alloc::boxed::Box;
-
 use paceline_wire::Instant;
 
 use super::{AqmContext, QueueDiscipline};
@@ -188,16 +186,8 @@ impl QueueDiscipline for Red {
         waiting
     }
 
-    fn len(&self) -> usize {
-        self.fifo.len()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.fifo.bytes()
-    }
-
-    fn boxed(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
+    fn backlog(&self) -> (usize, u64) {
+        self.fifo.backlog()
     }
 }
 

@@ -66,7 +66,7 @@ impl Bench {
             let packet = self.packet(self.flow);
             let arrival = at.into_instant();
             let handle = self.store.store(packet, 1_040, arrival);
-            let waiting = Waiting { handle, arrival, ready: arrival, decision: Default::default() };
+            let waiting = Waiting { handle, arrival, ready: arrival, impairment: Default::default() };
             discipline.enqueue(waiting, &mut self.ctx());
         }
     }

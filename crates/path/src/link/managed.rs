@@ -23,12 +23,9 @@ impl ManagedQueue {
         ManagedQueue { discipline, last_arrival: start }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.discipline.len()
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.discipline.bytes()
+    /// The number of waiting packets, and their IP bytes.
+    pub(super) fn backlog(&self) -> (usize, u64) {
+        self.discipline.backlog()
     }
 }
 
@@ -39,7 +36,7 @@ impl Link {
         let Link { managed, store, counters, bottleneck, start, queue, .. } = self;
         let Some(managed) = managed else { return };
         managed.last_arrival = waiting.arrival;
-        let chosen = (queue.len(), queue.bytes());
+        let chosen = queue.backlog();
         managed
             .discipline
             .enqueue(waiting, &mut AqmContext { store, counters, bottleneck, start: *start, chosen, idle });
