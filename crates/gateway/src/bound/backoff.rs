@@ -149,14 +149,11 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::ms;
     use super::*;
 
     const RTT_MIN: Duration = Duration::from_millis(100);
     const LIMIT: u64 = 300_000;
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
 
     fn overflowed(rtt_ms: u64) -> (Backoff, Instant) {
         let (mut backoff, now) = (Backoff::default(), Instant::ZERO + ms(1_000));

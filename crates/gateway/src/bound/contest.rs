@@ -246,11 +246,8 @@ impl CompetingWindow {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{ms, packet};
     use super::*;
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
 
     fn start() -> CompetingWindow {
         CompetingWindow::new(Instant::ZERO, 150_000, 6_000, Rate::from_mbps(4.0), ms(300))
@@ -265,21 +262,8 @@ mod tests {
         rtt_ms: u64,
     ) -> bool {
         *now += ms(after_ms);
-        let outstanding = contest.limit();
         let rtt = ms(rtt_ms);
-        let sample = BoundSample {
-            flows: 1,
-            server_rtt: Duration::ZERO,
-            now: *now,
-            delivered,
-            rtt: Some(rtt),
-            age: Some(rtt),
-            outstanding,
-            limited: true,
-            own: false,
-            paced: false,
-            crowded: false,
-        };
+        let sample = BoundSample { delivered, limited: true, ..packet(*now, rtt, contest.limit()) };
         contest.on_ack(&sample, rtt, ms(100))
     }
 
