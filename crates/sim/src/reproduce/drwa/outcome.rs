@@ -61,12 +61,8 @@ pub struct Row {
     pub rtt_ms: f64,
     /// The receiver's RTTest.
     pub receiver_rtt_ms: f64,
-    /// The receiver's RTTmin.
-    pub receiver_rtt_min_ms: f64,
     /// Lambda of DRWA.
     pub lambda: f64,
-    /// Congestion window.
-    pub cwnd_bytes: f64,
     /// Advertised window.
     pub window_bytes: f64,
     /// Bytes that the application has read so far.
@@ -131,9 +127,7 @@ impl RunObserver for Trace {
             at_s: now.as_secs_f64(),
             rtt_ms,
             receiver_rtt_ms: ms(|status| status.receiver.rcv_rtt),
-            receiver_rtt_min_ms: ms(|status| status.receiver.rcv_rtt_min),
             lambda: receiver.map_or(0.0, |status| f64::from(status.receiver.drwa_lambda_percent) / 100.0),
-            cwnd_bytes: f64::from(status.window.snd_cwnd) * f64::from(status.snd_mss),
             window_bytes: receiver.map_or(0.0, |status| {
                 status.receiver.rcv_edge.saturating_sub(status.receiver.rcv_nxt) as f64
             }),
