@@ -42,7 +42,7 @@ pub mod timer;
 mod tun;
 pub mod virtio;
 
-pub use af_packet::{PacketSocket, PacketSocketConfig};
+pub use af_packet::PacketSocket;
 pub use event_loop::{EventLoop, EventLoopConfig, Housekeeping, LoopCounters, LoopEnd};
 pub use fallback::Fallback;
 pub use filter::Filter;

@@ -7,9 +7,7 @@ use paceline_gateway::{OVERHEARD, RADIO, WAN};
 use paceline_linux::netlink::{Netlink, Prefix};
 use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed};
 use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
-use paceline_linux::{
-    Device, EventLoop, Filter, Housekeeping, IcmpListener, PacketSocket, PacketSocketConfig, Side, Slice, Tun,
-};
+use paceline_linux::{Device, EventLoop, Filter, Housekeeping, IcmpListener, PacketSocket, Side, Slice, Tun};
 use paceline_wire::{Duration, Instant};
 
 use super::super::handover::Inherited;
@@ -94,8 +92,7 @@ fn bridged(event_loop: &mut EventLoop, options: &Options, scope: PacketScope) ->
 fn open_ports(event_loop: &mut EventLoop, options: &Options, filters: [Filter; 2]) -> Result<()> {
     let (wan, radio) = options.interfaces()?;
     for ((port, name), filter) in [(WAN, wan), (RADIO, radio)].into_iter().zip(filters) {
-        let config = PacketSocketConfig { filter, ..PacketSocketConfig::default() };
-        let socket = PacketSocket::open(name, &config)
+        let socket = PacketSocket::open(name, &filter)
             .map_err(|error| Error::io(format_args!("open interface {name}"), &error))?;
         event_loop
             .add(Device::Packet { port, socket })
@@ -163,7 +160,7 @@ pub(super) fn adopt(
         None => {
             for port in [WAN, RADIO] {
                 let device = inherited.take(Role::Device).map_err(failed)?;
-                let socket = PacketSocket::adopt(device, &PacketSocketConfig::default());
+                let socket = PacketSocket::adopt(device);
                 event_loop.add(Device::Packet { port, socket }).map_err(failed)?;
             }
         }
