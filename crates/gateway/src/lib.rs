@@ -57,6 +57,8 @@ mod status;
 mod subscriber;
 mod supply;
 mod table;
+#[cfg(test)]
+mod test_time;
 mod timers;
 mod unanswered;
 mod upload;

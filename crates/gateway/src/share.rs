@@ -159,10 +159,7 @@ impl Gcra {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(ms)
-    }
+    use crate::test_time::at;
 
     #[test]
     fn priorities_stand_in_order_behind_what_is_owed() {

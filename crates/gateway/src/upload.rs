@@ -305,12 +305,9 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::test_time::ms;
 
     const SEGMENT: u64 = 1_448;
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
 
     /// Uploads over a path of 62 ms and a link that carries a packet each 12 ms.
     struct Link {

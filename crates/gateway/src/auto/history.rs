@@ -252,13 +252,10 @@ impl<T: Default> AddressLru<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_time::ms;
 
     fn at(s: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(s)
-    }
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
     }
 
     fn ip(text: &str) -> IpAddr {

@@ -149,8 +149,8 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::ms;
     use super::*;
+    use crate::test_time::ms;
 
     const RTT_MIN: Duration = Duration::from_millis(100);
     const LIMIT: u64 = 300_000;

@@ -246,8 +246,9 @@ impl CompetingWindow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ms, packet};
+    use super::super::tests::packet;
     use super::*;
+    use crate::test_time::ms;
 
     fn start() -> CompetingWindow {
         CompetingWindow::new(Instant::ZERO, 150_000, 6_000, Rate::from_mbps(4.0), ms(300))

@@ -4,16 +4,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::*;
+use crate::test_time::{at, ms};
 
 pub(super) const PACKET: u64 = 1_500;
-
-pub(super) fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-fn at(ms: u64) -> Instant {
-    Instant::ZERO + Duration::from_millis(ms)
-}
 
 /// A link whose rate and round trip change at times in milliseconds, behind a gateway that always has data.
 struct Link {
