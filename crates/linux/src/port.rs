@@ -85,7 +85,7 @@ impl Port {
     pub(crate) fn new(device: Device, rejoins: bool) -> Self {
         Port {
             device,
-            arrivals: ArrivalClock::new(),
+            arrivals: ArrivalClock::default(),
             outbox: Outbox::new(rejoins),
             retry_at: None,
             batch_len: 0,

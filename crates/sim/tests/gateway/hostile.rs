@@ -69,11 +69,8 @@ struct Case {
 }
 
 fn faults(radio: bool) -> impl Strategy<Value = Faults> {
-    let (loss, outage) = if radio {
-        (0u32..=5, prop_oneof![Just(OutageEffect::Hold), Just(OutageEffect::Drop)])
-    } else {
-        (0u32..=1, prop_oneof![Just(OutageEffect::Hold), Just(OutageEffect::Drop)])
-    };
+    let loss = 0u32..=if radio { 5 } else { 1 };
+    let outage = prop_oneof![Just(OutageEffect::Hold), Just(OutageEffect::Drop)];
     let outage = proptest::option::weighted(if radio { 0.5 } else { 0.1 }, (5_000u64..15_000, outage));
     (loss, 0u32..=5, 1u64..=40, 0u32..=3, outage, 1u32..=30, 0u64..=60, 10u32..=400).prop_map(
         |(
