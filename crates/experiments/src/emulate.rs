@@ -4,9 +4,7 @@ use std::fs;
 use std::path::Path as FilePath;
 
 use paceline_lab::emulator::{DirectionReport, DuplexConfig, Emulator, EmulatorConfig};
-use paceline_linux::{
-    Device, EventLoop, EventLoopConfig, PacketSocket, PacketSocketConfig, Termination, clock, timer,
-};
+use paceline_linux::{Device, EventLoop, EventLoopConfig, Filter, PacketSocket, Termination, clock, timer};
 use paceline_path::{Loss, RateSource};
 use paceline_wire::{Duration, PortId};
 
@@ -90,11 +88,9 @@ fn described(options: &EmulateOptions) -> Result<(Path, &FilePath)> {
 }
 
 fn open(interface: &str) -> Result<PacketSocket> {
-    PacketSocket::open(interface, &PacketSocketConfig::default()).map_err(|error| {
-        match error.raw_os_error() {
-            Some(ENODEV) => Error::input(format!("there is no interface {interface}; `ip link` lists them")),
-            _ => Error::io(format_args!("open interface {interface}"), &error),
-        }
+    PacketSocket::open(interface, &Filter::All).map_err(|error| match error.raw_os_error() {
+        Some(ENODEV) => Error::input(format!("there is no interface {interface}; `ip link` lists them")),
+        _ => Error::io(format_args!("open interface {interface}"), &error),
     })
 }
 

@@ -22,8 +22,8 @@ use serde::de::{Deserialize, IntoDeserializer};
 pub use map::MapOptions;
 pub use profiles::ProfilesOptions;
 pub use reproduce::{
-    AcceleratorOptions, DrwaOptions, How, KeptHow, NclOptions, OrOptions, PrintedOptions, ReproduceCommand,
-    RreOptions,
+    AcceleratorOptions, DrwaOptions, How, NclOptions, OrOptions, PrintedOptions, ReproduceCommand,
+    ResumableRun, RreOptions,
 };
 
 use crate::units::{Rate, Size, Time};

@@ -151,7 +151,7 @@ fn text<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) -> S
 }
 
 fn label(value: &f64) -> String {
-    crate::units::tidy((value * 1e3).round() / 1e3)
+    crate::units::format_number((value * 1e3).round() / 1e3)
 }
 
 const WIDTH_PX: u32 = 960;

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::common::{json, make_folder};
 use crate::error::Result;
-use crate::options::{How, KeptHow};
+use crate::options::{How, ResumableRun};
 use crate::output::say;
 use crate::pool::cores;
 use crate::run_cache::{self, RunCache};
@@ -23,7 +23,7 @@ use pool::{Job, Records};
 use report::Report;
 
 /// Returns all runs of a paper. Loads those stored in the folder, unless `fresh` is set, and makes the others.
-fn run_all(name: &str, KeptHow { fresh, how }: &KeptHow, jobs: Vec<Job<'_>>) -> Result<Records> {
+fn run_all(name: &str, ResumableRun { fresh, how }: &ResumableRun, jobs: Vec<Job<'_>>) -> Result<Records> {
     make_folder(&how.out)?;
     let kept = RunCache::open(&how.out.join(format!("{name}-runs.jsonl")), &run_cache::program(), *fresh)?;
     pool::run_all(jobs, &kept, how.jobs.unwrap_or_else(cores), how.json)
@@ -71,7 +71,7 @@ pub(crate) fn sampled() -> Vec<(&'static str, Vec<crate::samples::Cell>)> {
 
     // The program's defaults.
     let how = || How { runs: 10, jobs: None, out: "unused".into(), json: false, check: false };
-    let kept = || KeptHow { fresh: false, how: how() };
+    let kept = || ResumableRun { fresh: false, how: how() };
     let or =
         OrOptions { table: Vec::new(), part: Vec::new(), detection: DetectionChoice::Fack, kept: kept() };
     let ncl = NclOptions { figure: Vec::new(), part: Vec::new(), seconds: 400, kept: kept() };

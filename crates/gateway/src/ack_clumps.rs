@@ -53,13 +53,10 @@ impl AckClumps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_time::ms;
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(10_000 + ms)
-    }
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 mod decide;
 mod guard;
-mod memory;
+mod history;
 mod reason;
 mod uplink;
 
@@ -13,14 +13,14 @@ use paceline_wire::{Duration, FlowKey, Instant};
 
 use crate::config::SharingConfig;
 
-pub use memory::{ClientRecord, Known, Memory};
+pub use history::{ClientRecord, KnownPath, PathHistory};
 pub use reason::Reason;
 
-pub use crate::mode::{Decision, What};
+pub use crate::mode::{Decision, DecisionKind};
 
 pub(crate) use decide::decide;
 pub(crate) use guard::{OptimisticAcks, may_open};
-pub(crate) use memory::{Seen, server_prefix};
+pub(crate) use history::{FlowObservation, server_prefix};
 pub(crate) use uplink::UplinkDelay;
 
 /// Our choice: ACKs are late if they wait on the uplink for longer than a round trip of the path and for longer than
@@ -32,9 +32,9 @@ pub(crate) fn is_late(queue: Duration, rtt: Option<Duration>) -> bool {
     queue > rtt.unwrap_or_default().max(LATE)
 }
 
-impl Memory {
+impl PathHistory {
     /// Returns what is known of both ends of a new flow (client to server).
-    pub fn known(&self, now: Instant, sharing: &SharingConfig, key: &FlowKey) -> Known {
+    pub fn known(&self, now: Instant, sharing: &SharingConfig, key: &FlowKey) -> KnownPath {
         self.look_up(now, sharing.subscriber(key.src.ip()), key.dst.ip())
     }
 }

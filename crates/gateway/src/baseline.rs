@@ -51,7 +51,7 @@ pub(crate) struct Round {
 
 /// Result of a finished drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Drained {
+pub(crate) enum DrainResult {
     /// About the known round-trip time.
     Confirmed,
     /// A longer path. `queued`: a queue stood before the drain, as when the link has become slower too.
@@ -250,7 +250,7 @@ impl Baseline {
         rtt: Duration,
         outstanding: u64,
         drain_limit: u64,
-    ) -> Option<Drained> {
+    ) -> Option<DrainResult> {
         match &mut self.phase {
             Phase::Watch => None,
             Phase::Lower => {
@@ -287,7 +287,7 @@ impl Baseline {
         }
     }
 
-    fn finish(&mut self, now: Instant, found: Duration, steady: bool) -> Drained {
+    fn finish(&mut self, now: Instant, found: Duration, steady: bool) -> DrainResult {
         let flat = self.flat >= FLAT_ROUNDS || steady;
         self.phase = Phase::Watch;
         (self.long, self.far, self.unexplained, self.flat) = (0, 0, 0, 0);
@@ -306,18 +306,18 @@ impl Baseline {
             } else {
                 self.in_vain = if self.routine { in_vain } else { (in_vain + 1).min(DOUBLED_MAX) };
             }
-            return Drained::Confirmed;
+            return DrainResult::Confirmed;
         }
         if self.routine && !trusted && !steady {
             // The path changed during the drain, or the link is slow at the moment. If it lasts, the rounds show it.
-            return Drained::Confirmed;
+            return DrainResult::Confirmed;
         }
         let again = self.raised.replace(now).is_some_and(|at| now.saturating_since(at) < RAISE_AGAIN);
         if !flat || again {
-            return Drained::Occupied;
+            return DrainResult::Occupied;
         }
         self.min = Some(found);
         self.raised_to = found;
-        Drained::Longer { queued: self.longest > found + found / 8 }
+        DrainResult::Longer { queued: self.longest > found + found / 8 }
     }
 }

@@ -20,17 +20,17 @@ mod train;
 
 use paceline_wire::{Duration, Instant, Rate};
 
-use crate::baseline::{Baseline, Drained, Expected};
+use crate::baseline::{Baseline, DrainResult, Expected};
 use crate::config::Prefer;
 use crate::rtt_min::{RttMin, STANDING};
 use backoff::Backoff;
-use contest::Contest;
+use contest::CompetingWindow;
 use delivery::Delivery;
 pub use delivery::DeliveryConfig;
 use loss_test::{LossSample, LossTest};
-use policed::Policed;
-use release::{Release, RoundTrip};
-use train::Train;
+use policed::PolicerDetector;
+use release::{BoundRelease, RoundTrip};
+use train::PacketTrain;
 
 /// Our choice: the target is at least two full packets, the least that keeps a link busy under delayed ACKs.
 const MIN_QUEUE: u64 = 3_000;
@@ -108,15 +108,15 @@ pub struct QueueBound {
     baseline: Baseline,
     delivery: Delivery,
     #[serde(default)]
-    release: Release,
-    contest: Option<Contest>,
+    release: BoundRelease,
+    contest: Option<CompetingWindow>,
     backoff: Backoff,
     #[serde(default)]
     loss_test: LossTest,
     #[serde(default)]
-    policed: Policed,
+    policed: PolicerDetector,
     #[serde(default)]
-    train: Train,
+    train: PacketTrain,
     /// Bytes found lost since the last acknowledgement, and the earliest known departure time among them.
     #[serde(default)]
     lost: (u64, Option<Instant>),
@@ -146,12 +146,12 @@ impl QueueBound {
             config,
             baseline: Baseline::new(config.rtt_min_window),
             delivery: Delivery::new(config.delivery),
-            release: Release::default(),
+            release: BoundRelease::default(),
             contest: None,
             backoff: Backoff::default(),
             loss_test: LossTest::default(),
-            policed: Policed::default(),
-            train: Train::default(),
+            policed: PolicerDetector::default(),
+            train: PacketTrain::default(),
             lost: (0, None),
             gives_way: false,
             lowered: false,
@@ -217,11 +217,11 @@ impl QueueBound {
             let drain_limit = self.drain_limit(rtt_min);
             self.baseline.on_drain(sample.now, rtt, sample.outstanding, drain_limit)
         });
-        if drained == Some(Drained::Longer { queued: false }) {
+        if drained == Some(DrainResult::Longer { queued: false }) {
             self.delivery.resume(self.known_rate());
         }
         self.set_limit(sample.now);
-        if let Some(rtt) = sample.rtt.filter(|_| occupied || drained == Some(Drained::Occupied)) {
+        if let Some(rtt) = sample.rtt.filter(|_| occupied || drained == Some(DrainResult::Occupied)) {
             self.contend(sample, rtt);
         }
     }
@@ -232,7 +232,7 @@ impl QueueBound {
     }
 
     /// True if a queue stands: recent round trips all exceed the shortest by more than delayed ACKs or jitter explain.
-    pub fn is_loaded(&self) -> bool {
+    pub fn has_standing_queue(&self) -> bool {
         let empty = |rtt_min: Duration| rtt_min + rtt_min / 4 + Duration::from_millis(20);
         self.baseline
             .rtt_min()
@@ -343,7 +343,7 @@ impl QueueBound {
         // Then even the smallest bound competes, with a window whose half still shows an effect.
         let window = rate.bytes_in(rtt).max(if sample.crowded { 3 * floor } else { 0 });
         if window > 2 * floor {
-            self.contest = Some(Contest::new(sample.now, window, floor, rate, rtt));
+            self.contest = Some(CompetingWindow::new(sample.now, window, floor, rate, rtt));
             self.limit = Some(window);
         }
     }

@@ -2,11 +2,11 @@
 
 use paceline_wire::{FlowKey, Packet, Tcp};
 
-use crate::auto::{self, Known, Reason};
+use crate::auto::{self, KnownPath, Reason};
 use crate::config::{FlowAction, FlowMatch, FlowMode, FlowRule, GatewayConfig, ShareConfig};
 use crate::counters::PassReason;
 use crate::handshake::must_pass;
-use crate::mode::{Decision, Mode, What};
+use crate::mode::{Decision, DecisionKind, Mode};
 
 /// The decision about a new flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Choice {
 
 impl GatewayConfig {
     /// Decides about the flow (client to server) that begins with `syn`, by the rules and by what earlier flows showed.
-    pub fn choose(&self, client_to_server: &FlowKey, syn: &Packet, known: &Known) -> Choice {
+    pub fn choose(&self, client_to_server: &FlowKey, syn: &Packet, known: &KnownPath) -> Choice {
         let rule = self.rule(client_to_server, Some(syn), known);
         let window_max_bytes = rule.and_then(|rule| rule.virtual_window_max_bytes);
         let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
@@ -37,7 +37,7 @@ impl GatewayConfig {
         Choice { mode, share, window_max_bytes, reason }
     }
 
-    fn mode_of(&self, rule: Option<&FlowRule>, tcp: Tcp<'_>, known: &Known) -> (Mode, Option<Reason>) {
+    fn mode_of(&self, rule: Option<&FlowRule>, tcp: Tcp<'_>, known: &KnownPath) -> (Mode, Option<Reason>) {
         // Only the server may accept or refuse data in a SYN (RFC 7413).
         let may_split = !tcp.fast_open() && tcp.payload_len() == 0;
         let split = match may_split {
@@ -46,7 +46,7 @@ impl GatewayConfig {
         };
         let auto = || {
             let Decision { what, reason } = auto::decide(known, may_split);
-            let mode = if let What::Mode(mode) = what { mode } else { Mode::Transparent };
+            let mode = if let DecisionKind::Mode(mode) = what { mode } else { Mode::Transparent };
             (mode, Some(reason))
         };
         match rule.map_or(FlowAction::Accelerate, |rule| rule.action) {
@@ -65,14 +65,14 @@ impl GatewayConfig {
     /// Returns share and largest window of a flow whose SYN was not seen. Rules about DSCP, VLAN or round trip do not
     /// match.
     pub(crate) fn known_without_syn(&self, client_to_server: &FlowKey) -> (ShareConfig, Option<u64>) {
-        match self.rule(client_to_server, None, &Known::default()) {
+        match self.rule(client_to_server, None, &KnownPath::default()) {
             Some(rule) => (rule.share.clone(), rule.virtual_window_max_bytes),
             None => (ShareConfig::default(), None),
         }
     }
 
     /// Returns the first rule that matches.
-    fn rule(&self, key: &FlowKey, syn: Option<&Packet>, known: &Known) -> Option<&FlowRule> {
+    fn rule(&self, key: &FlowKey, syn: Option<&Packet>, known: &KnownPath) -> Option<&FlowRule> {
         self.sharing.flows.iter().find(|rule| {
             // Every key is named, so that the compiler reports a new one that is missing here.
             let FlowMatch {
@@ -146,13 +146,13 @@ mod tests {
             },
             FlowRule { matches: matches(443), sender: Some(own), ..Default::default() },
         ];
-        let mode = |port| config.choose(&key(port), &syn(port, &[]), &Known::default()).mode;
+        let mode = |port| config.choose(&key(port), &syn(port, &[]), &KnownPath::default()).mode;
         assert_eq!(mode(22), Mode::Pass(PassReason::Rule));
         assert_eq!(mode(80), Mode::Transparent);
         assert_eq!(mode(443), Mode::Split(own));
         assert_eq!(mode(8080), Mode::Split(config.split.sender));
-        assert_eq!(config.choose(&key(80), &syn(80, &[]), &Known::default()).share.weight, 2);
-        let choice = GatewayConfig::default().choose(&key(80), &syn(80, &[]), &Known::default());
+        assert_eq!(config.choose(&key(80), &syn(80, &[]), &KnownPath::default()).share.weight, 2);
+        let choice = GatewayConfig::default().choose(&key(80), &syn(80, &[]), &KnownPath::default());
         assert_eq!((choice.mode, choice.reason), (Mode::Transparent, Some(Reason::Unknown)));
     }
 
@@ -169,7 +169,7 @@ mod tests {
             config
         };
         let weight = |config: &GatewayConfig, packet: &Packet| {
-            config.choose(&key(443), packet, &Known::default()).share.weight
+            config.choose(&key(443), packet, &KnownPath::default()).share.weight
         };
         let plain = syn(443, &[]);
         let prefix = |text: &str| Some(text.parse().unwrap());
@@ -206,8 +206,11 @@ mod tests {
         let mode = |client_ms: Option<u64>, server_ms: Option<u64>| {
             let rtt = client_ms.map(Duration::from_millis);
             let client = Some(ClientRecord { rtt, ..ClientRecord::default() });
-            let known =
-                Known { client, server_rtt: server_ms.map(Duration::from_millis), ..Known::default() };
+            let known = KnownPath {
+                client,
+                server_rtt: server_ms.map(Duration::from_millis),
+                ..KnownPath::default()
+            };
             config.choose(&key(80), &syn(80, &[]), &known).mode
         };
         assert_eq!(mode(Some(150), Some(60)), Mode::Split(config.split.sender));
@@ -225,15 +228,15 @@ mod tests {
         let mut config = GatewayConfig { mode: FlowMode::Auto, ..GatewayConfig::default() };
         let matches = FlowMatch { server_port: Some(22), ..Default::default() };
         config.sharing.flows = vec![FlowRule { matches, action: FlowAction::Pass, ..Default::default() }];
-        let choose = |config: &GatewayConfig, port, known: &Known| {
+        let choose = |config: &GatewayConfig, port, known: &KnownPath| {
             let choice = config.choose(&key(port), &syn(port, &[]), known);
             (choice.mode, choice.reason)
         };
-        let unknown = Known::default();
+        let unknown = KnownPath::default();
         assert_eq!(choose(&config, 80, &unknown), (Mode::Transparent, Some(Reason::Unknown)));
         assert_eq!(choose(&config, 22, &unknown), (Mode::Pass(PassReason::Rule), None));
         let client = Some(ClientRecord { late_acks: Some(Instant::ZERO), ..ClientRecord::default() });
-        let late = Known { client, ..Known::default() };
+        let late = KnownPath { client, ..KnownPath::default() };
         assert!(matches!(choose(&config, 80, &late), (Mode::Split(_), Some(Reason::LateAcks))));
         config.mode = FlowMode::Transparent;
         assert_eq!(choose(&config, 80, &late), (Mode::Transparent, None));
@@ -247,10 +250,10 @@ mod tests {
         // Multipath TCP, MP_CAPABLE version 1 of a SYN (RFC 8684, Section 3.1).
         let multipath = syn(80, &[30, 4, 1, 1]);
         assert_eq!(
-            config.choose(&key(80), &multipath, &Known::default()).mode,
+            config.choose(&key(80), &multipath, &KnownPath::default()).mode,
             Mode::Pass(PassReason::Mptcp)
         );
         let fast_open = syn(80, &[34, 2, 1, 1]);
-        assert_eq!(config.choose(&key(80), &fast_open, &Known::default()).mode, Mode::Transparent);
+        assert_eq!(config.choose(&key(80), &fast_open, &KnownPath::default()).mode, Mode::Transparent);
     }
 }

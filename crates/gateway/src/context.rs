@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Instant, Packet, PortId};
 
-use crate::auto::Memory;
+use crate::auto::PathHistory;
 use crate::config::GatewayConfig;
 use crate::counters::Counters;
 use crate::observe::Observer;
@@ -26,7 +26,7 @@ pub(crate) struct Context<'a, S = MemoryUse> {
     /// Memory of both kinds that the flow's subscriber holds.
     pub(crate) subscriber: S,
     /// What earlier flows showed of clients and servers.
-    pub(crate) memory: &'a mut Memory,
+    pub(crate) memory: &'a mut PathHistory,
 }
 
 /// Context of an event of any split flow. Where the flow asks for memory, the table tells what its subscriber holds.

@@ -27,7 +27,7 @@ pub(crate) struct Transmission {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
-pub(crate) struct Arrived {
+pub(crate) struct NewestArrival {
     /// Order of departure; zero if there is none.
     pub(crate) order: u64,
     /// Position after its bytes that have arrived.
@@ -137,7 +137,7 @@ impl Flight {
 
     /// Removes the oldest transmission if it left before `arrived`. Of `arrived` itself it removes only the part below
     /// `arrived.end`. The segments of a super-packet travel one by one, so the rest is still in flight.
-    pub(crate) fn pop_until(&mut self, arrived: Arrived) -> Option<Transmission> {
+    pub(crate) fn pop_until(&mut self, arrived: NewestArrival) -> Option<Transmission> {
         let oldest = *self.oldest().filter(|t| t.order <= arrived.order)?;
         if oldest.order == arrived.order && arrived.end < oldest.end {
             return self.pop_part(arrived.end.saturating_sub(oldest.start));
@@ -241,7 +241,7 @@ mod tests {
         flight.push(10, 20, t(3), true);
         assert_eq!(flight.bytes(), 30);
         assert_eq!(flight.first_at(15).map(|t| t.order), Some(3));
-        let arrived = Arrived { order: retransmission, end: 10 };
+        let arrived = NewestArrival { order: retransmission, end: 10 };
         assert_eq!(flight.pop_until(arrived).map(|t| t.order), Some(1));
         assert_eq!(flight.pop_until(arrived).map(|t| t.order), Some(2));
         assert_eq!(flight.pop_until(arrived), None);
@@ -253,10 +253,10 @@ mod tests {
         let mut flight = Flight::default();
         let order = flight.push(0, 2920, t(1), true);
         let range = |t: Option<Transmission>| t.map(|t| (t.start, t.end));
-        assert_eq!(range(flight.pop_until(Arrived { order, end: 1460 })), Some((0, 1460)));
-        assert_eq!(range(flight.pop_until(Arrived { order, end: 1460 })), None);
+        assert_eq!(range(flight.pop_until(NewestArrival { order, end: 1460 })), Some((0, 1460)));
+        assert_eq!(range(flight.pop_until(NewestArrival { order, end: 1460 })), None);
         assert_eq!((flight.bytes(), flight.left_order()), (1460, 0));
-        assert_eq!(range(flight.pop_until(Arrived { order, end: 2920 })), Some((1460, 2920)));
+        assert_eq!(range(flight.pop_until(NewestArrival { order, end: 2920 })), Some((1460, 2920)));
         assert_eq!((flight.bytes(), flight.left_order()), (0, order));
     }
 
@@ -281,7 +281,7 @@ mod tests {
         let last = flight.first_at(99_999).unwrap();
         assert_eq!((last.start, last.end, last.sent_at), ((1 << 14) - 1, 100_000, t((1 << 14) - 1)));
         let (order, mut bytes) = (last.order, 0);
-        while let Some(gone) = flight.pop_until(Arrived { order, end: 50_000 }) {
+        while let Some(gone) = flight.pop_until(NewestArrival { order, end: 50_000 }) {
             bytes += gone.len();
         }
         assert_eq!((bytes, flight.bytes()), (50_000, 50_000));

@@ -11,7 +11,7 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId};
 
-use crate::auto::Memory;
+use crate::auto::PathHistory;
 use crate::bound::QueueBoundConfig;
 use crate::config::{GatewayConfig, OtherMode, RetransmissionMode};
 use crate::context::Context;
@@ -22,7 +22,7 @@ use crate::icmp::{self, IcmpError};
 use crate::ids::EntryId;
 use crate::keyed::Key;
 use crate::link_report::LinkReport;
-use crate::non_tcp::Offered;
+use crate::non_tcp::Admission;
 use crate::observe::{Event, Observer};
 use crate::passed_syns::PassedSyns;
 use crate::pool::MemoryUse;
@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     /// Bytes that servers may send by the windows that they were shown, for all flows.
     pub(crate) advertised: u64,
     /// What earlier flows showed of clients and servers.
-    pub(crate) memory: Memory,
+    pub(crate) memory: PathHistory,
 }
 
 impl Shared {
@@ -109,7 +109,7 @@ impl Gateway {
                 out: VecDeque::new(),
                 buffered: 0,
                 advertised: 0,
-                memory: Memory::default(),
+                memory: PathHistory::default(),
             },
         }
     }
@@ -171,12 +171,12 @@ impl Gateway {
     }
 
     /// Returns what flows showed of clients and servers.
-    pub fn memory(&self) -> &Memory {
+    pub fn memory(&self) -> &PathHistory {
         &self.shared.memory
     }
 
     /// Takes over the memory of another gateway.
-    pub fn set_memory(&mut self, memory: Memory) {
+    pub fn set_memory(&mut self, memory: PathHistory) {
         self.shared.memory = memory;
     }
 
@@ -347,9 +347,9 @@ impl Gateway {
         }
         let Shared { config, buffered, .. } = &mut self.shared;
         match self.table.non_tcp_to_client(config, now, dst, packet, buffered) {
-            Offered::Leaves(packet) => self.shared.forward(from, packet),
-            Offered::Waits => self.shared.counters.other_queued += 1,
-            Offered::Dropped => self.shared.counters.other_dropped += 1,
+            Admission::Forward(packet) => self.shared.forward(from, packet),
+            Admission::Queued => self.shared.counters.other_queued += 1,
+            Admission::Dropped => self.shared.counters.other_dropped += 1,
         }
     }
 

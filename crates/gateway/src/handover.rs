@@ -15,7 +15,7 @@ use paceline_wire::{FlowKey, Instant, Packet, PortId};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::auto::Memory;
+use crate::auto::PathHistory;
 use crate::config::GatewayConfig;
 use crate::counters::Counters;
 use crate::gateway::Gateway;
@@ -23,12 +23,12 @@ use crate::observe::Observer;
 use crate::passed_syns::PassedSyns;
 use crate::split::Split;
 use crate::split::handover::TurnOrder;
-pub use crate::split::handover::{SplitState, SplitTakenOver};
+pub use crate::split::handover::{RestoredSplitFlow, SplitState};
 use crate::table::Table;
 
 /// The state of a gateway, to be serialised.
 #[derive(Serialize)]
-pub struct State<'a> {
+pub struct GatewayState<'a> {
     table: &'a Table,
     /// Addresses and ports of split flows, for a program that cannot take them over.
     split: Vec<FlowKey>,
@@ -38,13 +38,13 @@ pub struct State<'a> {
     buffered: u64,
     #[serde(rename = "promised")]
     advertised: u64,
-    memory: &'a Memory,
+    memory: &'a PathHistory,
     passed_syns: &'a PassedSyns,
 }
 
-/// A [`State`] that was read.
+/// A [`GatewayState`] that was read.
 #[derive(Deserialize)]
-pub struct TakenOver {
+pub struct RestoredGateway {
     #[serde(deserialize_with = "checked_table")]
     table: Table,
     split: Vec<FlowKey>,
@@ -55,7 +55,7 @@ pub struct TakenOver {
     #[serde(rename = "promised")]
     advertised: u64,
     #[serde(default)]
-    memory: Memory,
+    memory: PathHistory,
     #[serde(default)]
     passed_syns: PassedSyns,
 }
@@ -65,7 +65,7 @@ fn checked_table<'de, D: Deserializer<'de>>(from: D) -> Result<Table, D::Error> 
     Table::deserialize(from)?.checked().map_err(D::Error::custom)
 }
 
-impl TakenOver {
+impl RestoredGateway {
     /// Number of flows that were split.
     pub fn split_flows(&self) -> usize {
         self.table.split_len()
@@ -86,8 +86,8 @@ impl Gateway {
     }
 
     /// Returns everything that another gateway needs to go on, except its [split flows](Self::split_states).
-    pub fn state(&self) -> State<'_> {
-        State {
+    pub fn state(&self) -> GatewayState<'_> {
+        GatewayState {
             table: &self.table,
             split: self.split.keys().collect(),
             split_order: self.split.order(),
@@ -110,8 +110,8 @@ impl Gateway {
     pub fn take_over(
         config: GatewayConfig,
         observer: Box<dyn Observer + Send>,
-        state: TakenOver,
-        split: Vec<SplitTakenOver>,
+        state: RestoredGateway,
+        split: Vec<RestoredSplitFlow>,
     ) -> Self {
         let mut gateway = Gateway::with_observer(config, observer);
         let before = state.split_flows();

@@ -57,6 +57,8 @@ mod status;
 mod subscriber;
 mod supply;
 mod table;
+#[cfg(test)]
+mod test_time;
 mod timers;
 mod unanswered;
 mod upload;
@@ -66,7 +68,7 @@ pub use choice::Choice;
 pub use config::GatewayConfig;
 pub use counters::{Counters, PassReason};
 pub use gateway::Gateway;
-pub use handover::{SplitState, SplitTakenOver, State, TakenOver};
+pub use handover::{GatewayState, RestoredGateway, RestoredSplitFlow, SplitState};
 pub use handshake::Shifts;
 pub use mode::Mode;
 pub use observe::{Event, Observer};

@@ -17,7 +17,7 @@ pub enum Mode {
 
 /// The subject of a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum What {
+pub enum DecisionKind {
     /// Mode of a new flow.
     Mode(Mode),
     /// The server repairs the flow from here on.
@@ -30,7 +30,7 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// What was decided.
-    pub what: What,
+    pub what: DecisionKind,
     /// The reason.
     pub reason: Reason,
 }

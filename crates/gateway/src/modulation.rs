@@ -30,7 +30,7 @@ pub(crate) enum Edit {
 
 /// A packet on its way to the server.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Held {
+pub(crate) struct DelayedPacket {
     /// It leaves at this time.
     pub(crate) release_at: Instant,
     /// What is done to it then.
@@ -39,12 +39,12 @@ pub(crate) struct Held {
     pub(crate) packet: Packet,
     /// Its acknowledgement leaves in steps.
     #[serde(default)]
-    steps: Option<Steps>,
+    steps: Option<AckSteps>,
 }
 
-impl Held {
+impl DelayedPacket {
     /// Returns the next step; `None` if only the packet itself is left.
-    fn next_step(&mut self) -> Option<Held> {
+    fn next_step(&mut self) -> Option<DelayedPacket> {
         let steps = self.steps.as_mut().filter(|steps| steps.left > steps.bytes)?;
         steps.left -= steps.bytes.max(1);
         let mut packet = self.packet.clone();
@@ -52,7 +52,7 @@ impl Held {
         // Positions are numbered modulo 2^32 (RFC 9293, Section 3.4).
         let ack = tcp.as_tcp().ack().add((steps.left as u32).wrapping_neg());
         tcp.set_ack(ack);
-        let step = Held { release_at: self.release_at, edit: self.edit, packet, steps: None };
+        let step = DelayedPacket { release_at: self.release_at, edit: self.edit, packet, steps: None };
         self.release_at += steps.apart;
         Some(step)
     }
@@ -60,7 +60,7 @@ impl Held {
 
 /// How an acknowledgement leaves in steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Steps {
+pub(crate) struct AckSteps {
     /// Bytes that it acknowledges and that no step has acknowledged.
     pub(crate) left: u64,
     /// Bytes of a step, one at least.
@@ -76,11 +76,11 @@ pub(crate) struct Modulation {
     /// Only Eqs. (16) and (17) apply.
     #[serde(default)]
     as_printed: bool,
-    lane: VecDeque<Held>,
+    lane: VecDeque<DelayedPacket>,
     last_release: Instant,
     /// The steps of the newest acknowledgement that leaves in steps, how long they take, and when they began.
     #[serde(default)]
-    pace: Option<(Steps, Duration)>,
+    pace: Option<(AckSteps, Duration)>,
     #[serde(default)]
     pace_since: Instant,
     /// How long the newest acknowledgement is held, and its arrival.
@@ -160,7 +160,7 @@ impl Modulation {
         if urgent {
             self.lane.iter_mut().for_each(|held| (held.release_at, held.steps) = (now, None));
             (self.last_release, self.pace) = (now, None);
-            self.lane.push_back(Held { release_at: now, edit, packet, steps: None });
+            self.lane.push_back(DelayedPacket { release_at: now, edit, packet, steps: None });
             return;
         }
         if !self.tells_in_steps(now) {
@@ -174,15 +174,15 @@ impl Modulation {
         }
         let release_at = (now + hold).max(self.last_release);
         self.last_release = release_at;
-        self.lane.push_back(Held { release_at, edit, packet, steps: None });
+        self.lane.push_back(DelayedPacket { release_at, edit, packet, steps: None });
     }
 
     /// Appends an acknowledgement that leaves in steps. The first step leaves when all packets before it have left.
-    pub(crate) fn push_steps(&mut self, now: Instant, edit: Edit, packet: Packet, steps: Steps) {
+    pub(crate) fn push_steps(&mut self, now: Instant, edit: Edit, packet: Packet, steps: AckSteps) {
         let release_at = now.max(self.last_release);
         self.last_release = release_at + steps.apart * (steps.left.saturating_sub(1) / steps.bytes);
         (self.pace, self.pace_since) = (Some((steps, self.last_release.saturating_since(now))), now);
-        self.lane.push_back(Held { release_at, edit, packet, steps: Some(steps) });
+        self.lane.push_back(DelayedPacket { release_at, edit, packet, steps: Some(steps) });
     }
 
     /// Appends an acknowledgement of `advance` bytes that came while an earlier one leaves in steps. It goes on at
@@ -198,13 +198,14 @@ impl Modulation {
         let longest = longest.saturating_sub(now.saturating_since(self.pace_since) / 5);
         let bytes = steps.bytes.max(1);
         let mut release_at = now.max(self.last_release);
-        let steps = (release_at.saturating_since(now) <= longest).then_some(Steps { left: advance, ..steps });
+        let steps =
+            (release_at.saturating_since(now) <= longest).then_some(AckSteps { left: advance, ..steps });
         self.last_release = release_at;
-        if let Some(Steps { apart, .. }) = steps {
+        if let Some(AckSteps { apart, .. }) = steps {
             release_at += apart.mul_ratio(advance.min(bytes), bytes);
             self.last_release = release_at + apart * (advance.saturating_sub(1) / bytes);
         }
-        self.lane.push_back(Held { release_at, edit, packet, steps });
+        self.lane.push_back(DelayedPacket { release_at, edit, packet, steps });
     }
 
     /// True while an acknowledgement leaves in steps, or one behind it.
@@ -213,7 +214,7 @@ impl Modulation {
     }
 
     /// The next packet whose time has come.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Held> {
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<DelayedPacket> {
         let full = self.lane.len() > LANE_MAX;
         let front = self.lane.front_mut().filter(|front| full || front.release_at <= now)?;
         front.next_step().or_else(|| self.lane.pop_front())
@@ -221,7 +222,7 @@ impl Modulation {
 
     /// Bytes of memory that waiting packets take.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.lane.len() * size_of::<Held>()) as u64
+        (self.lane.len() * size_of::<DelayedPacket>()) as u64
     }
 
     /// When the next packet leaves.
@@ -332,7 +333,7 @@ mod tests {
         let mut packet = ack();
         packet.tcp_mut().unwrap().set_ack(Seq(500));
         let mut modulation = Modulation::default();
-        let steps = Steps { left: 1_000, bytes: 300, apart: Duration::from_millis(2) };
+        let steps = AckSteps { left: 1_000, bytes: 300, apart: Duration::from_millis(2) };
         modulation.push_steps(now, Edit::Window, packet, steps);
         modulation
     }

@@ -19,7 +19,7 @@ use paceline_wire::{Duration, Instant, Packet};
 
 use crate::pool::MemoryUse;
 use crate::retransmit_buffer;
-use busy::Busy;
+use busy::BusyFlows;
 use codel::CoDel;
 
 /// Our choice: the interval of RFC 8289, a round trip. A voice call still bears it.
@@ -59,7 +59,7 @@ pub(crate) struct NonTcp {
     departures: VecDeque<(Instant, u64)>,
     outstanding: u64,
     codel: CoDel,
-    busy: Busy,
+    busy: BusyFlows,
     /// Arrival time of the newest datagram.
     last: Instant,
     pub(crate) downlink_bytes: u64,
@@ -72,11 +72,11 @@ pub(crate) struct NonTcp {
     clippy::large_enum_variant,
     reason = "it is handed on at once, for each packet, without an allocation"
 )]
-pub(crate) enum Offered {
+pub(crate) enum Admission {
     /// It leaves at once.
-    Leaves(Packet),
+    Forward(Packet),
     /// It waits for its turn.
-    Waits,
+    Queued,
     /// Too much already waits, or there is no memory.
     Dropped,
 }
@@ -96,22 +96,22 @@ impl NonTcp {
         packet: Packet,
         contended: bool,
         may_keep: impl FnOnce(u64) -> bool,
-    ) -> Offered {
+    ) -> Admission {
         let bytes = packet.ip_len() as u64;
         self.last = now;
         self.busy.on_packet(now, &packet);
         if self.waiting.is_empty() && (!contended || self.credit >= bytes) {
             self.pay(bytes, contended);
             self.downlink_bytes += bytes;
-            return Offered::Leaves(packet);
+            return Admission::Forward(packet);
         }
         if self.waiting_bytes + bytes > WAITING_MAX || !may_keep(cost(&packet)) {
-            return Offered::Dropped;
+            return Admission::Dropped;
         }
         self.waiting_bytes += bytes;
         self.kept += cost(&packet);
         self.waiting.push_back((now, packet));
-        Offered::Waits
+        Admission::Queued
     }
 
     /// Returns the next waiting datagram that may leave now. `dropped` counts those that are dropped.

@@ -43,7 +43,7 @@ impl<I: Id> PriorityRoundRobin<I> {
     pub(crate) fn are_whole(&self, entries: &[(I, usize)], links: impl Fn(I) -> Option<Links<I>>) -> bool {
         let mut sizes = self.rings.iter().enumerate().map(|(class, ring)| {
             let own = entries.iter().filter(move |(_, of)| *of == class).map(|(id, _)| *id);
-            ring.is_whole(own, &links) && (ring.len() > 0) == (self.occupied >> class & 1 == 1)
+            ring.is_consistent(own, &links) && (ring.len() > 0) == (self.occupied >> class & 1 == 1)
         });
         let all: u32 = self.rings.iter().map(|ring| ring.len()).fold(0, u32::saturating_add);
         let occupied = (self.occupied >> self.rings.len()) == 0;

@@ -117,7 +117,7 @@ pub(crate) struct Inserted {
 /// Data in order lies side by side in a queue, and costs O(1). Data beyond a gap lies apart until the gap is filled,
 /// and costs O(log n). In a sorted queue alone, each packet of a long gap would move half of all others.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[serde(from = "SerializedBuffer", into = "SerializedBuffer")]
 pub(crate) struct RetransmitBuffer {
     run: VecDeque<Chunk>,
     /// By first position.
@@ -132,23 +132,23 @@ pub(crate) struct RetransmitBuffer {
 
 /// A [`RetransmitBuffer`] as it is serialised. What is read from other processes may be wrong.
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Written {
+struct SerializedBuffer {
     chunks: VecDeque<Chunk>,
     /// Older programs read it.
     bytes: u64,
 }
 
-impl From<RetransmitBuffer> for Written {
+impl From<RetransmitBuffer> for SerializedBuffer {
     fn from(buffer: RetransmitBuffer) -> Self {
         let mut chunks: VecDeque<Chunk> = buffer.run;
         chunks.extend(buffer.apart.into_values());
         chunks.make_contiguous().sort_unstable_by_key(|chunk| chunk.start);
-        Written { chunks, bytes: buffer.bytes }
+        SerializedBuffer { chunks, bytes: buffer.bytes }
     }
 }
 
-impl From<Written> for RetransmitBuffer {
-    fn from(Written { chunks, .. }: Written) -> Self {
+impl From<SerializedBuffer> for RetransmitBuffer {
+    fn from(SerializedBuffer { chunks, .. }: SerializedBuffer) -> Self {
         let mut buffer = RetransmitBuffer::default();
         for chunk in chunks {
             let carries = chunk.packet.tcp().map(|tcp| u64::from(tcp.seq_len()));
@@ -398,7 +398,7 @@ mod tests {
         for start in [0, 3_000, 1_000] {
             insert(&mut buffer, start, start + 1_000, 1);
         }
-        let mut written = Written::from(buffer);
+        let mut written = SerializedBuffer::from(buffer);
         let again = written.chunks[1].clone();
         written.chunks.push_back(Chunk { end: 1_500, ..again.clone() });
         written.chunks.push_back(again);

@@ -65,7 +65,7 @@ impl<I: Id> Ring<I> {
     }
 
     /// True if the circle holds exactly these entries, and each is linked with both of its neighbours.
-    pub(crate) fn is_whole(
+    pub(crate) fn is_consistent(
         &self,
         entries: impl Iterator<Item = I>,
         links: impl Fn(I) -> Option<Links<I>>,

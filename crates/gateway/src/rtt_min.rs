@@ -9,7 +9,7 @@ pub(crate) const STANDING: Duration = Duration::from_millis(250);
 
 /// Windowed minimum that keeps three samples (`tcp/src/filter.rs`): O(1), and a minimum is stale for at most a window.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(from = "written::Written", into = "written::Written")]
+#[serde(from = "written::SerializedRttMin", into = "written::SerializedRttMin")]
 pub struct RttMin {
     window: Duration,
     filter: WindowedMin,
@@ -45,7 +45,7 @@ mod written {
     use super::*;
 
     #[derive(serde::Serialize, serde::Deserialize)]
-    pub(super) struct Written {
+    pub(super) struct SerializedRttMin {
         window: Duration,
         best: Option<[Sample; 3]>,
     }
@@ -56,15 +56,15 @@ mod written {
         rtt: Duration,
     }
 
-    impl From<RttMin> for Written {
+    impl From<RttMin> for SerializedRttMin {
         fn from(min: RttMin) -> Self {
             let sample = |(at, rtt)| Sample { at: Instant::from_nanos(at), rtt: Duration::from_nanos(rtt) };
-            Written { window: min.window, best: min.get().map(|_| min.filter.samples().map(sample)) }
+            SerializedRttMin { window: min.window, best: min.get().map(|_| min.filter.samples().map(sample)) }
         }
     }
 
-    impl From<Written> for RttMin {
-        fn from(written: Written) -> Self {
+    impl From<SerializedRttMin> for RttMin {
+        fn from(written: SerializedRttMin) -> Self {
             let sample = |sample: Sample| (sample.at.as_nanos(), sample.rtt.as_nanos());
             let filter = written.best.map(|best| WindowedMin::from_samples(best.map(sample)));
             RttMin { window: written.window, filter: filter.unwrap_or(RttMin::new(written.window).filter) }

@@ -31,11 +31,11 @@ pub(crate) struct Share {
     priority: u8,
     /// Packets left in this turn.
     left: u32,
-    guarantee: Option<Pace>,
-    ceiling: Option<Pace>,
+    guarantee: Option<Gcra>,
+    ceiling: Option<Gcra>,
     /// The rate that the link's buffer can take, if the buffer is short.
     #[serde(default)]
-    paced: Option<Pace>,
+    paced: Option<Gcra>,
 }
 
 impl Share {
@@ -45,7 +45,7 @@ impl Share {
     }
 
     pub(crate) fn new(config: &ShareConfig) -> Self {
-        let pace = |mbps: Option<f64>, burst| mbps.map(|mbps| Pace::new(Rate::from_mbps(mbps), burst));
+        let pace = |mbps: Option<f64>, burst| mbps.map(|mbps| Gcra::new(Rate::from_mbps(mbps), burst));
         let weight = config.weight.max(1);
         Share {
             weight,
@@ -86,10 +86,10 @@ impl Share {
     /// Sets the rate at which it leaves, and the longest burst.
     pub(crate) fn set_pace(&mut self, pace: Option<(Rate, Duration)>) {
         let next = self.paced.map_or(Instant::ZERO, |before| before.next);
-        self.paced = pace.map(|(rate, burst)| Pace { rate, burst, next });
+        self.paced = pace.map(|(rate, burst)| Gcra { rate, burst, next });
     }
 
-    fn holds(&self) -> impl Iterator<Item = Pace> {
+    fn holds(&self) -> impl Iterator<Item = Gcra> {
         [self.ceiling, self.paced].into_iter().flatten()
     }
 
@@ -137,7 +137,7 @@ impl Share {
 /// A rate as kept by the virtual scheduling of ITU-T I.371 (GCRA). `next` is when the bytes sent so far will have used
 /// up their time at this rate.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Pace {
+struct Gcra {
     rate: Rate,
     /// The part of the past whose unused time still counts.
     #[serde(default)]
@@ -145,9 +145,9 @@ struct Pace {
     next: Instant,
 }
 
-impl Pace {
+impl Gcra {
     fn new(rate: Rate, burst: Duration) -> Self {
-        Pace { rate, burst, next: Instant::ZERO }
+        Gcra { rate, burst, next: Instant::ZERO }
     }
 
     fn on_sent(&mut self, now: Instant, bytes: u64) {
@@ -159,10 +159,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(ms)
-    }
+    use crate::test_time::at;
 
     #[test]
     fn priorities_stand_in_order_behind_what_is_owed() {

@@ -18,7 +18,7 @@ use paceline_wire::{FlowKey, Instant, Packet, PortId};
 
 pub use config::{SenderConfig, SplitConfig};
 
-use crate::auto::{Reason, Seen};
+use crate::auto::{FlowObservation, Reason};
 use crate::config::{GatewayConfig, ShareConfig};
 use crate::context::SplitContext as Context;
 use crate::icmp::IcmpError;
@@ -33,8 +33,8 @@ use crate::share::Share;
 use crate::status::{FlowStatus, Page};
 use crate::table::{Table, page};
 use crate::timers::{TIMEOUTS_A_TURN, Timers, disarm};
-use lapsed::Lapsed;
-use opening::Opened;
+use lapsed::LapsedFlows;
+use opening::OpeningStep;
 use split_flow::{Sent, SplitFlow, segments};
 
 /// All split flows, their order of turns, and their timers.
@@ -48,7 +48,7 @@ pub(crate) struct Split {
     turn: Option<(SplitFlowId, u32)>,
     timers: Timers<SplitFlowId>,
     /// Flows that are over and whose ends must still be told.
-    pub(crate) lapsed: Lapsed,
+    pub(crate) lapsed: LapsedFlows,
 }
 
 /// Our choice: the least number of segments in a turn, so that a device can send them as one super-packet.
@@ -138,12 +138,12 @@ impl Split {
             (Some(_), false) => flow.while_asking(ctx.now, &packet),
             (None, true) => {
                 flow.on_server_packet(ctx.now, &packet);
-                Opened::NotYet
+                OpeningStep::NotYet
             }
             (None, false) => {
                 flow.watch_upload(ctx, subscriber, &packet);
                 flow.on_client_packet(ctx.now, &packet, &table.newest_path(flow.place));
-                Opened::NotYet
+                OpeningStep::NotYet
             }
         };
         self.after_opening(ctx, table, id, from, packet, opened)
@@ -156,20 +156,20 @@ impl Split {
         id: SplitFlowId,
         from: PortId,
         packet: Packet,
-        opened: Opened,
+        opened: OpeningStep,
     ) -> Option<Packet> {
         match opened {
-            Opened::NotYet => {}
-            Opened::Answered => {
+            OpeningStep::NotYet => {}
+            OpeningStep::Answered => {
                 ctx.counters.flows_split += 1;
                 ctx.observer.on_event(ctx.now, &self.flows[id].key, &Event::SplitOpened);
             }
-            Opened::Anew => {
+            OpeningStep::Restarted => {
                 self.remove(ctx, table, id);
                 return Some(packet);
             }
-            Opened::Ended | Opened::Passes => {
-                ctx.counters.split_refused += u64::from(opened == Opened::Ended);
+            OpeningStep::Ended | OpeningStep::Passes => {
+                ctx.counters.split_refused += u64::from(opened == OpeningStep::Ended);
                 ctx.out.push_back((if from == WAN { RADIO } else { WAN }, packet));
             }
         }
@@ -376,7 +376,7 @@ impl Split {
         if flow.client.is_some() {
             let status = flow.final_status(ctx.config, ctx.now);
             let (rtt, server_rtt) = (status.totals.rtt_min, status.server_rtt);
-            let seen = Seen { rtt, server_rtt, split: true, ..Seen::default() };
+            let seen = FlowObservation { rtt, server_rtt, split: true, ..FlowObservation::default() };
             ctx.memory.note(ctx.now, status.subscriber, flow.key.dst.ip(), &seen);
             let ended = Event::Ended(status);
             ctx.observer.on_event(ctx.now, &flow.key, &ended);

@@ -123,7 +123,7 @@ impl Subscriber {
     }
 
     /// True if the circles hold exactly these flows, each with its class and whether it needs no room.
-    pub(crate) fn circles_are_whole(
+    pub(crate) fn circles_are_consistent(
         &self,
         flows: &[(EntryId, usize, bool)],
         links: impl Fn(EntryId) -> Option<Links<EntryId>>,
@@ -230,7 +230,7 @@ impl Subscriber {
         let give_up = self.downlink.rtt_min().unwrap_or(RTT_UNKNOWN) * 2 + WAIT_MAX;
         if let Some(non_tcp) = &mut self.non_tcp {
             // A TCP flow whose client has gone gets no more ACKs.
-            self.downlink.on_gone(non_tcp.on_arrival(now - give_up));
+            self.downlink.on_left_network(non_tcp.on_arrival(now - give_up));
         }
         self.forget_non_tcp();
         let is_busy = self.downlink.outstanding > 0 && bytes > self.downlink.room(now);
@@ -241,7 +241,7 @@ impl Subscriber {
     fn non_tcp_arrived(&mut self, sent: Option<Instant>) -> u64 {
         let Some(non_tcp) = &mut self.non_tcp else { return 0 };
         let arrived = sent.map_or(0, |sent| non_tcp.on_arrival(sent));
-        self.downlink.on_gone(arrived);
+        self.downlink.on_left_network(arrived);
         arrived
     }
 
@@ -265,7 +265,7 @@ impl Subscriber {
         crowded: bool,
     ) {
         self.downlink.on_sent(after);
-        self.downlink.on_gone(before);
+        self.downlink.on_left_network(before);
         let arrived = self.non_tcp_arrived(report.age.map(|age| now - age));
         self.forget_non_tcp();
         let flows = self.flows - self.ended;

@@ -365,7 +365,7 @@ impl Table {
         let index = entry.scheduled.subscriber();
         let subscriber = &mut self.subscribers[index];
         subscriber.memory_use.replace(entry.memory_use, MemoryUse::default());
-        subscriber.downlink.on_gone(entry.scheduled.in_flight());
+        subscriber.downlink.on_left_network(entry.scheduled.in_flight());
         subscriber.forget_non_tcp();
         subscriber.flows -= 1;
         subscriber.ended -= u32::from(entry.has_ended);
@@ -412,7 +412,7 @@ impl Table {
             self.end_half_open(id);
         }
         self.activate(index, now);
-        self.stir(index);
+        self.list_for_turn(index);
         self.arm(id, repairs);
     }
 
@@ -452,7 +452,7 @@ impl Table {
         if self.subscribers[index].class.is_some() {
             self.activate(index, now);
         }
-        self.stir(index);
+        self.list_for_turn(index);
         self.arm(id, repairs);
     }
 

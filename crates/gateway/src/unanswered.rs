@@ -12,7 +12,7 @@ struct SentAck {
 /// Watches one flow. The server answers an ACK within the round trip between it and the gateway. The path may at times
 /// be slower than its shortest round trip. So acknowledged bytes count for one to three round trips.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Unanswered {
+pub(crate) struct UnansweredAcks {
     /// The newest acknowledgement sent.
     last: SentAck,
     /// Start of the present span, and the position acknowledged before it. This position is the next to count as
@@ -22,11 +22,11 @@ pub(crate) struct Unanswered {
     answered: u64,
 }
 
-impl Unanswered {
+impl UnansweredAcks {
     /// For a stream that starts at `position`.
     pub(crate) fn new(position: u64) -> Self {
         let told = SentAck { at: Instant::ZERO, ack: position };
-        Unanswered { last: told, span: told, answered: position }
+        UnansweredAcks { last: told, span: told, answered: position }
     }
 
     /// Notes that bytes up to `ack` are acknowledged to the server, which is `server_rtt` away. Returns the bytes that
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn a_flight_that_is_acknowledged_at_once_is_unanswered_as_a_whole() {
-        let mut unanswered = Unanswered::new(0);
-        let flight = |unanswered: &mut Unanswered, start, from: u64, count| {
+        let mut unanswered = UnansweredAcks::new(0);
+        let flight = |unanswered: &mut UnansweredAcks, start, from: u64, count| {
             (1..=count).map(|n| unanswered.on_ack(at(start + n), from + 1_000 * n, RTT)).last()
         };
         assert_eq!(flight(&mut unanswered, 0, 0, 10), Some(10_000));
@@ -72,7 +72,7 @@ mod tests {
         /// It is at least the bytes acknowledged in the last round trip, and at most those of the last three.
         #[test]
         fn it_lies_between_one_round_trip_and_three(steps in prop::collection::vec((0u64..30, 0u64..5_000), 1..200)) {
-            let mut unanswered = Unanswered::new(0);
+            let mut unanswered = UnansweredAcks::new(0);
             let (mut now, mut ack, mut told) = (at(0), 0, vec![(Instant::ZERO, 0)]);
             for (gap, bytes) in steps {
                 now += Duration::from_millis(gap);

@@ -12,7 +12,7 @@ mod watch;
 use paceline_wire::{Duration, Instant, Rate};
 
 use crate::bound::{BoundSample, QueueBound, QueueBoundConfig};
-pub(crate) use watch::{Passed, UploadData, UploadWatch};
+pub(crate) use watch::{ForwardedAck, UploadData, UploadWatch};
 
 /// Each upload's part of the link is counted over a slot and the previous one. Our choice: a slot is two round trips,
 /// and at least this. In a shorter one the bursts of single flows would count.
@@ -65,13 +65,13 @@ pub(crate) struct UploadReport {
 
 /// A count in the current slot and in the previous one.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Slots {
+pub(crate) struct SlotCount {
     number: u64,
     before: u64,
     current: u64,
 }
 
-impl Slots {
+impl SlotCount {
     fn at(mut self, number: u64) -> Self {
         if number != self.number {
             self.before = if number == self.number.wrapping_add(1) { self.current } else { 0 };
@@ -104,7 +104,7 @@ impl Slots {
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct UploadState {
     /// Bytes that have arrived.
-    bytes: Slots,
+    bytes: SlotCount,
     /// It has met a queue. Before that a bound gains nothing, and would cut slow start's bursts to the path's average
     /// content.
     loaded: bool,
@@ -122,8 +122,8 @@ pub(crate) struct UploadPath {
     rate: Rate,
     /// Number of the current slot.
     slot: u64,
-    bytes: Slots,
-    flows: Slots,
+    bytes: SlotCount,
+    flows: SlotCount,
 }
 
 impl UploadPath {
@@ -162,7 +162,7 @@ pub(crate) struct UploadBound {
     last: Instant,
     limited_until: Instant,
     slot_since: Instant,
-    lost: Slots,
+    lost: SlotCount,
     passes_until: Instant,
     bounded_since: Instant,
     /// Mean time, while the bound held, by which round trips are longer for another reason than the uplink.
@@ -180,7 +180,7 @@ impl UploadBound {
             last: Instant::ZERO,
             limited_until: Instant::ZERO,
             slot_since: Instant::ZERO,
-            lost: Slots::default(),
+            lost: SlotCount::default(),
             passes_until: Instant::ZERO,
             bounded_since: Instant::ZERO,
             mean_elsewhere: Duration::ZERO,
@@ -224,7 +224,7 @@ impl UploadBound {
         let outstanding = self.path.arrived.wrapping_sub(report.arrived);
         let waits = self.bound.rate().bytes_in(elsewhere);
         self.report(now, report.delivered, rtt, outstanding.saturating_sub(waits), flows, limited);
-        own.loaded |= self.bound.is_loaded();
+        own.loaded |= self.bound.has_standing_queue();
         let passes = now < self.passes_until;
         if limited {
             self.mean_elsewhere = (self.mean_elsewhere * (AVERAGED - 1) + elsewhere) / AVERAGED;
@@ -305,12 +305,9 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::test_time::ms;
 
     const SEGMENT: u64 = 1_448;
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
 
     /// Uploads over a path of 62 ms and a link that carries a packet each 12 ms.
     struct Link {

@@ -9,7 +9,7 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use crate::client_drwa::{AckView, ClientDrwa};
 use crate::config::{VirtualWindowConfig, VirtualWindowMode};
-use crate::unanswered::Unanswered;
+use crate::unanswered::UnansweredAcks;
 
 /// Inputs for the window of one ACK. Positions are stream positions.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,7 @@ pub(crate) struct VirtualWindow {
     /// Newest position received from the server, and when it was first seen.
     #[serde(default)]
     came: (u64, Instant),
-    unanswered: Unanswered,
+    unanswered: UnansweredAcks,
     /// Up to this position the flow counts as beginning on a link of known rate.
     #[serde(default)]
     begins_until: Option<u64>,
@@ -116,7 +116,7 @@ impl VirtualWindow {
             ramping: true,
             best: (Rate::ZERO, Instant::ZERO),
             came: (position, Instant::ZERO),
-            unanswered: Unanswered::new(position),
+            unanswered: UnansweredAcks::new(position),
             begins_until: None,
             gap: None,
             is_needless: false,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration as StdDuration;
 
 use paceline_gateway::config::FlowMode;
-use paceline_gateway::{Gateway, GatewayConfig, RADIO, SplitTakenOver, TakenOver, WAN};
+use paceline_gateway::{Gateway, GatewayConfig, RADIO, RestoredGateway, RestoredSplitFlow, WAN};
 use paceline_path::random::Random;
 use paceline_wire::{
     Duration, Flags, FlowKey, Instant, Node, Packet, Payload, PortId, Seq, TcpOptionsRepr, TcpRepr,
@@ -266,11 +266,11 @@ fn bears_tampered_states(mode: FlowMode, pairs: bool) {
         let table = if both != 1 || split.is_empty() { state.tampered(&mut random) } else { state.0.clone() };
         let flows = split.iter().filter_map(|flow| {
             let bytes = if both != 0 { flow.tampered(&mut random) } else { flow.0.clone() };
-            rmp_serde::from_slice::<SplitTakenOver>(&bytes).ok()
+            rmp_serde::from_slice::<RestoredSplitFlow>(&bytes).ok()
         });
-        let flows: Vec<SplitTakenOver> = flows.collect();
+        let flows: Vec<RestoredSplitFlow> = flows.collect();
         let goes_on = catch_unwind(AssertUnwindSafe(|| {
-            let taken: TakenOver = rmp_serde::from_slice(&table).ok()?;
+            let taken: RestoredGateway = rmp_serde::from_slice(&table).ok()?;
             let gateway = Gateway::take_over(config(mode), Box::new(()), taken, flows);
             after(Stand { gateway, now: stand.now });
             Some(())

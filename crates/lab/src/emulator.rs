@@ -88,24 +88,12 @@ impl Emulator {
             let [server_end, client_end] = link.ports;
             let (name, seeds) = (link.name, link.seeds);
             let shape = direction::Shape { split: link.split, spare: link.spare_neighbour_discovery };
-            let down = format!("{name}_down");
-            directions.push(Direction::new(
-                down,
-                [server_end, client_end],
-                link.downlink,
-                seeds[0],
-                shape,
-                start,
-            )?);
-            let up = format!("{name}_up");
-            directions.push(Direction::new(
-                up,
-                [client_end, server_end],
-                link.uplink,
-                seeds[1],
-                shape,
-                start,
-            )?);
+            for (way, ports, side, seed) in [
+                ("down", [server_end, client_end], link.downlink, seeds[0]),
+                ("up", [client_end, server_end], link.uplink, seeds[1]),
+            ] {
+                directions.push(Direction::new(format!("{name}_{way}"), ports, side, seed, shape, start)?);
+            }
         }
         let probe = config.path.map(|(wired, radio)| PathProbe {
             wired: down_of(wired),

@@ -5,8 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use paceline_linux::{
-    Device, EventLoop, EventLoopConfig, PacketSocket, PacketSocketConfig, StopHandle, SystemError, clock,
-    timer,
+    Device, EventLoop, EventLoopConfig, Filter, PacketSocket, StopHandle, SystemError, clock, timer,
 };
 use paceline_wire::{Duration, Instant, PortId};
 
@@ -94,7 +93,7 @@ fn emulate(
         ..EventLoopConfig::default()
     })?;
     for (port, name) in LINK_ENDS.into_iter().enumerate() {
-        let socket = PacketSocket::open(name, &PacketSocketConfig::default())?;
+        let socket = PacketSocket::open(name, &Filter::All)?;
         event_loop.add(Device::Packet { port: PortId(port as u8), socket })?;
     }
     let mut emulator = Emulator::new(config, clock::now()).map_err(std::io::Error::other)?;

@@ -10,43 +10,20 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::filter::Filter;
 use crate::frame::FrameError;
 use crate::mmsg::{ReceiveBatch, SendBatch};
-use crate::outbox::{Outbox, Sent};
+use crate::outbox::{Outbox, SendProgress};
 use crate::sockopt;
 
-/// Configuration of a packet socket.
-#[derive(Clone, Debug)]
-pub struct PacketSocketConfig {
-    /// The frames that the socket takes.
-    pub filter: Filter,
-    /// Size of the kernel's receive buffer in bytes. The kernel counts some 2 KB for a small packet.
-    pub receive_buffer_bytes: usize,
-    /// Bytes of sent packets that the device may hold.
-    pub send_buffer_bytes: usize,
-    /// Packets per system call.
-    pub batch: usize,
-    /// Take frames to any hardware address, as a bridge does, while the socket is open. Otherwise a network card
-    /// discards frames that are not addressed to it.
-    pub promiscuous: bool,
-}
+/// Our choice: 64 MiB, which is some 29,000 full-sized packets, or small ones of some 2 KB in the kernel's count. TCP
+/// needs room for a few packets of each flow. Otherwise some flows wait for timeouts that double, while the ACKs of
+/// others fill the room (Morris, TCP Behavior with Many Flows, ICNP 1997). With 16 MiB, less than one packet for each
+/// of 9,900 flows, hundreds of flows got nothing for a minute. All flows together got half of what they get with 64 MiB
+/// (docs/evidence/cost.md).
+const RECEIVE_BUFFER_BYTES: usize = 64 << 20;
 
-impl Default for PacketSocketConfig {
-    /// Our choice: a receive buffer of 64 MiB, which is some 29,000 full-sized packets. TCP needs room for a few
-    /// packets of each flow. Otherwise some flows wait for timeouts that double, while the ACKs of others fill the
-    /// room (Morris, TCP Behavior with Many Flows, ICNP 1997). With 16 MiB, less than one packet for each of 9,900
-    /// flows, hundreds of flows got nothing for a minute. All flows together got half of what they get with 64 MiB
-    /// (docs/evidence/cost.md).
-    ///
-    /// Our choice: 64 packets a call. With more, the cost of the call no longer shows.
-    fn default() -> Self {
-        PacketSocketConfig {
-            filter: Filter::All,
-            receive_buffer_bytes: 64 << 20,
-            send_buffer_bytes: 16 << 20,
-            batch: 64,
-            promiscuous: true,
-        }
-    }
-}
+/// Bytes of sent packets that the device may hold.
+const SEND_BUFFER_BYTES: usize = 16 << 20;
+/// Our choice: packets in a system call. With more, the cost of the call no longer shows.
+const BATCH: usize = 64;
 
 /// An AF_PACKET socket bound to an interface. It receives what arrives at the interface, and sends by it.
 ///
@@ -61,8 +38,8 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens a socket on the interface `name` of the current network namespace.
-    pub fn open(name: &str, config: &PacketSocketConfig) -> io::Result<Self> {
+    /// Opens a socket on the interface `name` of the current network namespace. It takes the frames of `filter`.
+    pub fn open(name: &str, filter: &Filter) -> io::Result<Self> {
         let index = if_nametoindex(name)?;
         // Protocol 0: nothing is received before the filter is in place and the socket is bound.
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking().cloexec(), Some(Protocol::from(0)))?;
@@ -71,24 +48,23 @@ impl PacketSocket {
         sockopt::set(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
         sockopt::set(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1)?;
         sockopt::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        sockopt::set_buffers(&socket, config.receive_buffer_bytes, config.send_buffer_bytes)?;
-        if let Some(program) = config.filter.program()? {
+        sockopt::set_buffers(&socket, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES)?;
+        if let Some(program) = filter.program()? {
             socket.attach_filter(&program)?;
         }
         sockopt::bind_to_interface(&socket, index)?;
-        if config.promiscuous {
-            sockopt::take_all_addresses(&socket, index)?;
-        }
-        Ok(PacketSocket::over(socket, config.batch))
+        // Otherwise a network card discards frames that are not addressed to it.
+        sockopt::take_all_addresses(&socket, index)?;
+        Ok(PacketSocket::over(socket))
     }
 
     /// Takes over a socket that another process opened, with the packets that wait in it.
-    pub fn adopt(descriptor: OwnedFd, config: &PacketSocketConfig) -> Self {
-        PacketSocket::over(Socket::from(descriptor), config.batch)
+    pub fn adopt(descriptor: OwnedFd) -> Self {
+        PacketSocket::over(Socket::from(descriptor))
     }
 
-    fn over(socket: Socket, batch: usize) -> Self {
-        let (received, sending) = (ReceiveBatch::new(batch), SendBatch::new(batch));
+    fn over(socket: Socket) -> Self {
+        let (received, sending) = (ReceiveBatch::new(BATCH), SendBatch::new(BATCH));
         PacketSocket { socket, received, sending, kernel_drops: 0 }
     }
 
@@ -119,7 +95,7 @@ impl PacketSocket {
     }
 
     /// Sends as much of `outbox` as the device takes.
-    pub(crate) fn send(&mut self, outbox: &mut Outbox) -> Sent {
+    pub(crate) fn send(&mut self, outbox: &mut Outbox) -> SendProgress {
         self.sending.send(self.socket.as_fd(), outbox)
     }
 

@@ -16,12 +16,12 @@ pub fn is_virtual() -> bool {
     std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("User Mode Linux"))
 }
 
-/// Maps the receive stamps of one port to `CLOCK_MONOTONIC`.
+/// Maps the receive stamps of one port to `CLOCK_MONOTONIC`. The clocks are sampled at the first use.
 ///
 /// AF_PACKET stamps are of `CLOCK_REALTIME`, which an operator or NTP may step. The offset between the two clocks is
 /// sampled anew every [`OFFSET_AGE_MAX`]. The effect of a step in between is bounded: no arrival lies in the future,
 /// or before the arrival of an earlier packet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ArrivalClock {
     offset_ns: i64,
     sampled: Option<Instant>,
@@ -29,11 +29,6 @@ pub struct ArrivalClock {
 }
 
 impl ArrivalClock {
-    /// Returns a mapping that samples the clocks at its first use.
-    pub fn new() -> Self {
-        ArrivalClock { offset_ns: 0, sampled: None, last: Instant::ZERO }
-    }
-
     /// Samples the offset of the clocks, unless the last sample was younger than [`OFFSET_AGE_MAX`] at the last
     /// arrival. Callers call it before they map a batch.
     pub fn refresh(&mut self) {
@@ -62,12 +57,6 @@ impl ArrivalClock {
     }
 }
 
-impl Default for ArrivalClock {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// Our choice: 100 ms, because NTP slews by at most 500 ppm, which is 50 us in that time.
 pub const OFFSET_AGE_MAX: Duration = Duration::from_millis(100);
 
@@ -93,7 +82,7 @@ mod tests {
 
     #[test]
     fn arrivals_never_decrease_and_never_lie_in_the_future() {
-        let mut clock = ArrivalClock { offset_ns: 0, sampled: None, last: Instant::ZERO };
+        let mut clock = ArrivalClock::default();
         assert_eq!(clock.arrival(Some(500), at(600)), at(500));
         assert_eq!(clock.arrival(Some(400), at(600)), at(500), "a stamp from before the last one");
         assert_eq!(clock.arrival(Some(u64::MAX / 4), at(700)), at(700), "a step forward of the clock");
@@ -103,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_mapping_of_the_present_is_the_present() {
-        let mut clock = ArrivalClock::new();
+        let mut clock = ArrivalClock::default();
         let before = now();
         clock.refresh();
         let realtime = read_nanos(ClockId::CLOCK_REALTIME);

@@ -62,13 +62,13 @@ pub struct EventLoop {
     went_on: Option<Instant>,
     fired: Option<Instant>,
     housekeeping_due: Instant,
-    ended: Option<Ended>,
+    ended: Option<LoopEnd>,
     counters: LoopCounters,
 }
 
 /// Why an event loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum LoopEnd {
     /// [`StopHandle::stop`] or [`Housekeeping::stop`] was called.
     Stopped,
     /// A signal, by number.
@@ -167,7 +167,7 @@ impl EventLoop {
         &mut self,
         node: &mut N,
         mut housekeeping: impl FnMut(&mut N, &mut Housekeeping<'_>) -> io::Result<()>,
-    ) -> io::Result<Ended> {
+    ) -> io::Result<LoopEnd> {
         let mut events = [EpollEvent::empty(); EVENTS_MAX];
         let mut wait = EpollTimeout::ZERO;
         self.time = self.went_on.take().unwrap_or_else(clock::now);
@@ -258,10 +258,10 @@ impl EventLoop {
         for event in events {
             match event.data() {
                 TIMER => self.fired = self.timer.fired(),
-                STOP => self.ended = Some(Ended::Stopped),
+                STOP => self.ended = Some(LoopEnd::Stopped),
                 SIGNAL => {
                     let signal = self.termination.as_ref().and_then(Termination::received);
-                    self.ended = signal.map(Ended::Signal).or(self.ended);
+                    self.ended = signal.map(LoopEnd::Signal).or(self.ended);
                 }
                 LINKS => {
                     self.links_changed |= self.watch.as_mut().is_some_and(LinkWatch::has_changed);
@@ -389,7 +389,7 @@ pub struct Housekeeping<'a> {
 impl Housekeeping<'_> {
     /// Ends the loop after this call.
     pub fn stop(&mut self) {
-        self.event_loop.ended = Some(Ended::Stopped);
+        self.event_loop.ended = Some(LoopEnd::Stopped);
     }
 
     /// True if interfaces, or other watched objects, may have changed since the last call.

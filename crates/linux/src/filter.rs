@@ -47,7 +47,7 @@ impl Filter {
 }
 
 /// Matches outgoing ICMP messages about a smaller path MTU. The bytes begin at the IP header.
-pub(crate) fn leaving_too_big() -> Vec<SockFilter> {
+pub(crate) fn outgoing_too_big() -> Vec<SockFilter> {
     as_filter(&too_big_program())
 }
 
@@ -58,26 +58,26 @@ fn as_filter(program: &[sock_filter]) -> Vec<SockFilter> {
 fn too_big_program() -> Vec<sock_filter> {
     let mut program = Program::default();
     program.push(LOAD_BYTE, PACKET_TYPE);
-    program.jump(JUMP_EQUAL, PACKET_OUTGOING, To::Next, To::Leave);
+    program.jump(JUMP_EQUAL, PACKET_OUTGOING, JumpTarget::Next, JumpTarget::Leave);
     program.push(LOAD_BYTE, 0);
     program.push(SHIFT_RIGHT, 4);
-    program.jump(JUMP_EQUAL, 4, To::Next, To::Ipv6);
+    program.jump(JUMP_EQUAL, 4, JumpTarget::Next, JumpTarget::Ipv6);
     program.push(LOAD_BYTE, 9);
-    program.jump(JUMP_EQUAL, PROTOCOL_ICMP, To::Next, To::Leave);
+    program.jump(JUMP_EQUAL, PROTOCOL_ICMP, JumpTarget::Next, JumpTarget::Leave);
     program.push(LOAD_HALF, 6);
-    program.jump(JUMP_ANY_BIT, 0x1fff, To::Leave, To::Next);
+    program.jump(JUMP_ANY_BIT, 0x1fff, JumpTarget::Leave, JumpTarget::Next);
     program.push(LOAD_IPV4_LENGTH, 0);
     program.push(LOAD_HALF_BEHIND, 0);
-    program.jump(JUMP_EQUAL, ICMP_FRAGMENTATION_NEEDED, To::Take, To::Leave);
-    program.here(To::Ipv6);
-    program.jump(JUMP_EQUAL, 6, To::Next, To::Leave);
+    program.jump(JUMP_EQUAL, ICMP_FRAGMENTATION_NEEDED, JumpTarget::Take, JumpTarget::Leave);
+    program.here(JumpTarget::Ipv6);
+    program.jump(JUMP_EQUAL, 6, JumpTarget::Next, JumpTarget::Leave);
     program.push(LOAD_BYTE, 6);
-    program.jump(JUMP_EQUAL, PROTOCOL_ICMPV6, To::Next, To::Leave);
+    program.jump(JUMP_EQUAL, PROTOCOL_ICMPV6, JumpTarget::Next, JumpTarget::Leave);
     program.push(LOAD_BYTE, 40);
-    program.jump(JUMP_EQUAL, ICMPV6_TOO_BIG, To::Take, To::Leave);
-    program.here(To::Take);
+    program.jump(JUMP_EQUAL, ICMPV6_TOO_BIG, JumpTarget::Take, JumpTarget::Leave);
+    program.here(JumpTarget::Take);
     program.push(RETURN, u32::MAX);
-    program.here(To::Leave);
+    program.here(JumpTarget::Leave);
     program.push(RETURN, 0);
     program.finish()
 }
@@ -99,23 +99,23 @@ fn program(except: &[[u8; 6]], datagrams: bool, slice: Option<(Slice, Side)>) ->
         program.take_datagrams();
     }
     program.push(LOAD_HALF, 12);
-    program.jump(JUMP_EQUAL, ETHERTYPE_IPV4, To::Next, To::Ipv6);
+    program.jump(JUMP_EQUAL, ETHERTYPE_IPV4, JumpTarget::Next, JumpTarget::Ipv6);
     program.push(LOAD_BYTE, 14 + 9);
-    program.jump(JUMP_EQUAL, PROTOCOL_TCP, To::Address4, To::Next);
-    program.jump(JUMP_EQUAL, PROTOCOL_ICMP, To::Next, To::Leave);
+    program.jump(JUMP_EQUAL, PROTOCOL_TCP, JumpTarget::Address4, JumpTarget::Next);
+    program.jump(JUMP_EQUAL, PROTOCOL_ICMP, JumpTarget::Next, JumpTarget::Leave);
     // A later fragment has no ICMP header.
     program.push(LOAD_HALF, 14 + 6);
-    program.jump(JUMP_ANY_BIT, 0x1fff, To::Leave, To::Next);
+    program.jump(JUMP_ANY_BIT, 0x1fff, JumpTarget::Leave, JumpTarget::Next);
     program.push(LOAD_IPV4_LENGTH, 14);
     program.push(LOAD_HALF_BEHIND, 14);
-    program.jump(JUMP_EQUAL, ICMP_FRAGMENTATION_NEEDED, To::Quoted4, To::Leave);
-    program.here(To::Ipv6);
-    program.jump(JUMP_EQUAL, ETHERTYPE_IPV6, To::Next, To::Leave);
+    program.jump(JUMP_EQUAL, ICMP_FRAGMENTATION_NEEDED, JumpTarget::Quoted4, JumpTarget::Leave);
+    program.here(JumpTarget::Ipv6);
+    program.jump(JUMP_EQUAL, ETHERTYPE_IPV6, JumpTarget::Next, JumpTarget::Leave);
     program.push(LOAD_BYTE, 14 + 6);
-    program.jump(JUMP_EQUAL, PROTOCOL_TCP, To::Address6, To::Next);
-    program.jump(JUMP_EQUAL, PROTOCOL_ICMPV6, To::Next, To::Leave);
+    program.jump(JUMP_EQUAL, PROTOCOL_TCP, JumpTarget::Address6, JumpTarget::Next);
+    program.jump(JUMP_EQUAL, PROTOCOL_ICMPV6, JumpTarget::Next, JumpTarget::Leave);
     program.push(LOAD_BYTE, 14 + 40);
-    program.jump(JUMP_EQUAL, ICMPV6_TOO_BIG, To::Quoted6, To::Leave);
+    program.jump(JUMP_EQUAL, ICMPV6_TOO_BIG, JumpTarget::Quoted6, JumpTarget::Leave);
     if let Some((slice, side)) = slice {
         let address = |source, destination| if side == Side::Source { source } else { destination };
         let quoted = |code: u32, quoted: u32, ipv6: bool| match side {
@@ -123,23 +123,29 @@ fn program(except: &[[u8; 6]], datagrams: bool, slice: Option<(Slice, Side)>) ->
             // From the servers' side, the destination of the message is the subscriber whose packet it is about.
             Side::Destination => (LOAD_WORD, 14 + if ipv6 { 24 } else { 16 }),
         };
-        program.test(To::Address4, (LOAD_WORD, 14 + address(12, 16)), &slice, false);
-        program.test(To::Quoted4, quoted(LOAD_WORD_BEHIND, 8 + 16, false), &slice, false);
-        program.test(To::Address6, (LOAD_WORD, 14 + address(8, 24)), &slice, true);
-        program.test(To::Quoted6, quoted(LOAD_WORD, 40 + 8 + 24, true), &slice, true);
+        program.test(JumpTarget::Address4, (LOAD_WORD, 14 + address(12, 16)), &slice, false);
+        program.test(JumpTarget::Quoted4, quoted(LOAD_WORD_BEHIND, 8 + 16, false), &slice, false);
+        program.test(JumpTarget::Address6, (LOAD_WORD, 14 + address(8, 24)), &slice, true);
+        program.test(JumpTarget::Quoted6, quoted(LOAD_WORD, 40 + 8 + 24, true), &slice, true);
     }
-    for all in [To::Address4, To::Quoted4, To::Address6, To::Quoted6, To::Take] {
+    for all in [
+        JumpTarget::Address4,
+        JumpTarget::Quoted4,
+        JumpTarget::Address6,
+        JumpTarget::Quoted6,
+        JumpTarget::Take,
+    ] {
         program.here(all);
     }
     program.push(RETURN, u32::MAX);
-    program.here(To::Leave);
+    program.here(JumpTarget::Leave);
     program.push(RETURN, 0);
     program.finish()
 }
 
 /// Target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum To {
+enum JumpTarget {
     Next,
     UdpIpv6,
     Rest,
@@ -156,8 +162,8 @@ enum To {
 #[derive(Debug, Default)]
 struct Program {
     steps: Vec<sock_filter>,
-    jumps: Vec<(usize, To, To)>,
-    places: Vec<(To, usize)>,
+    jumps: Vec<(usize, JumpTarget, JumpTarget)>,
+    places: Vec<(JumpTarget, usize)>,
 }
 
 impl Program {
@@ -165,13 +171,13 @@ impl Program {
         self.steps.push(jump(code, k, 0, 0));
     }
 
-    fn jump(&mut self, code: u32, k: u32, yes: To, no: To) {
+    fn jump(&mut self, code: u32, k: u32, yes: JumpTarget, no: JumpTarget) {
         self.jumps.push((self.steps.len(), yes, no));
         self.push(code, k);
     }
 
     /// If a place is defined twice, the first definition counts.
-    fn here(&mut self, place: To) {
+    fn here(&mut self, place: JumpTarget) {
         self.places.push((place, self.steps.len()));
     }
 
@@ -179,21 +185,21 @@ impl Program {
     /// receive it too.
     fn take_datagrams(&mut self) {
         self.push(LOAD_BYTE, 0);
-        self.jump(JUMP_ANY_BIT, 1, To::Rest, To::Next);
+        self.jump(JUMP_ANY_BIT, 1, JumpTarget::Rest, JumpTarget::Next);
         self.push(LOAD_HALF, 12);
-        self.jump(JUMP_EQUAL, ETHERTYPE_IPV4, To::Next, To::UdpIpv6);
+        self.jump(JUMP_EQUAL, ETHERTYPE_IPV4, JumpTarget::Next, JumpTarget::UdpIpv6);
         self.push(LOAD_BYTE, 14 + 9);
-        self.jump(JUMP_EQUAL, PROTOCOL_UDP, To::Address4, To::Rest);
-        self.here(To::UdpIpv6);
-        self.jump(JUMP_EQUAL, ETHERTYPE_IPV6, To::Next, To::Rest);
+        self.jump(JUMP_EQUAL, PROTOCOL_UDP, JumpTarget::Address4, JumpTarget::Rest);
+        self.here(JumpTarget::UdpIpv6);
+        self.jump(JUMP_EQUAL, ETHERTYPE_IPV6, JumpTarget::Next, JumpTarget::Rest);
         self.push(LOAD_BYTE, 14 + 6);
-        self.jump(JUMP_EQUAL, PROTOCOL_UDP, To::Address6, To::Rest);
-        self.here(To::Rest);
+        self.jump(JUMP_EQUAL, PROTOCOL_UDP, JumpTarget::Address6, JumpTarget::Rest);
+        self.here(JumpTarget::Rest);
     }
 
     /// At `place`: takes the frame if an address belongs to the slice. `load` says how to load a word of the address,
     /// and where the address begins.
-    fn test(&mut self, place: To, load: (u32, u32), slice: &Slice, ipv6: bool) {
+    fn test(&mut self, place: JumpTarget, load: (u32, u32), slice: &Slice, ipv6: bool) {
         let (code, at) = load;
         let word = slice.place(ipv6);
         self.here(place);
@@ -201,12 +207,12 @@ impl Program {
         self.push(SHIFT_RIGHT, word.shift);
         self.push(AND, Slice::BUCKETS - 1);
         self.push(MODULO, slice.of.max(1));
-        self.jump(JUMP_EQUAL, slice.index, To::Take, To::Leave);
+        self.jump(JUMP_EQUAL, slice.index, JumpTarget::Take, JumpTarget::Leave);
     }
 
     fn finish(mut self) -> Vec<sock_filter> {
         for (at, yes, no) in self.jumps {
-            let distance = |to: To| {
+            let distance = |to: JumpTarget| {
                 let place = self.places.iter().find(|(place, _)| *place == to);
                 // All jumps are short and forward.
                 place.map_or(0, |(_, place)| (place - at - 1) as u8)

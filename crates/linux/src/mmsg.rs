@@ -10,7 +10,7 @@ use std::ptr;
 use paceline_wire::{Block, BufferPool, Packet};
 
 use crate::frame::{Frame, FrameError, PREFIX_MAX, VlanTag};
-use crate::outbox::{Outbox, Sent};
+use crate::outbox::{Outbox, SendProgress};
 use crate::virtio::HEADER_LEN;
 
 /// The packets of one `recvmmsg`.
@@ -133,17 +133,17 @@ impl SendBatch {
     }
 
     /// Sends from the front of `outbox` until it is empty or the device takes no more.
-    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, outbox: &mut Outbox) -> Sent {
+    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, outbox: &mut Outbox) -> SendProgress {
         while !outbox.is_empty() {
             match self.send_once(socket, outbox) {
                 Ok(count) => outbox.sent(count),
                 Err(error) => match outbox.refused(&error) {
-                    Sent::All => {}
+                    SendProgress::All => {}
                     wait => return wait,
                 },
             }
         }
-        Sent::All
+        SendProgress::All
     }
 
     fn send_once(&mut self, socket: BorrowedFd<'_>, outbox: &Outbox) -> io::Result<usize> {

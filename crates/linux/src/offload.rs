@@ -67,7 +67,7 @@ pub fn driver(interface: &str) -> Result<String, SystemError> {
 }
 
 /// True if an interface joins received packets irreversibly (LRO). A forwarder must not use such an interface.
-pub fn joins_for_good(interface: &str) -> Result<bool, SystemError> {
+pub fn has_lro(interface: &str) -> Result<bool, SystemError> {
     let flags = exchange(interface, GET_FLAGS, 0).context(|| format!("read the flags of {interface}"))?;
     Ok(flags & FLAG_LRO != 0)
 }

@@ -34,7 +34,7 @@ pub struct OutboxCounters {
 
 /// How an attempt to send ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum SendProgress {
     /// The queue is empty.
     All,
     /// The socket or the device is full. A device does not report when it has room again, so try again a little later.
@@ -99,44 +99,44 @@ impl Outbox {
     }
 
     /// The device did not take the first packet.
-    pub(crate) fn refused(&mut self, error: &io::Error) -> Sent {
+    pub(crate) fn refused(&mut self, error: &io::Error) -> SendProgress {
         match error.raw_os_error() {
-            Some(libc::EINTR) => Sent::All,
-            Some(libc::EAGAIN) => Sent::Later,
+            Some(libc::EINTR) => SendProgress::All,
+            Some(libc::EAGAIN) => SendProgress::Later,
             Some(libc::ENOBUFS | libc::ENOMEM) => self.congested(),
             _ => {
                 self.drop_first();
-                Sent::All
+                SendProgress::All
             }
         }
     }
 
     fn joins_last(&mut self, packet: &Packet) -> bool {
         self.rejoins
-            && self.segments_itself != Segmentation::Here
+            && self.segments_itself != Segmentation::Software
             && self.packets.back_mut().is_some_and(|last| last.join(packet))
     }
 
     /// Also true for a super-packet whose checksum is not partial: a device can only complete a partial checksum.
     fn must_cut(&self, packet: &Packet) -> bool {
         packet.gso_size().is_some()
-            && (self.segments_itself == Segmentation::Here || packet.checksum() != Checksum::Partial)
+            && (self.segments_itself == Segmentation::Software || packet.checksum() != Checksum::Partial)
     }
 
-    fn congested(&mut self) -> Sent {
+    fn congested(&mut self) -> SendProgress {
         self.refusals += 1;
         let is_super_packet = self.first().is_some_and(|packet| packet.gso_size().is_some());
         // With PACKET_QDISC_BYPASS, a device that cannot segment refuses super-packets with ENOBUFS, however often
         // they are tried.
         if is_super_packet && self.refusals > SUPER_PACKET_REFUSALS_MAX {
             self.segment_first();
-            return Sent::All;
+            return SendProgress::All;
         }
         if self.refusals > REFUSALS_MAX {
             self.drop_first();
-            return Sent::All;
+            return SendProgress::All;
         }
-        Sent::Later
+        SendProgress::Later
     }
 
     fn segment_first(&mut self) {
@@ -165,7 +165,7 @@ enum Segmentation {
     Device,
     RefusedOnce,
     RefusedTwice,
-    Here,
+    Software,
 }
 
 impl Segmentation {
@@ -173,7 +173,7 @@ impl Segmentation {
         match self {
             Segmentation::Device => Segmentation::RefusedOnce,
             Segmentation::RefusedOnce => Segmentation::RefusedTwice,
-            Segmentation::RefusedTwice | Segmentation::Here => Segmentation::Here,
+            Segmentation::RefusedTwice | Segmentation::Software => Segmentation::Software,
         }
     }
 }
@@ -199,12 +199,12 @@ mod tests {
         outbox.push(crate::testing::tcp_packet(1000, None));
         outbox.push(crate::testing::tcp_packet(1000, None));
         for _ in 0..REFUSALS_MAX {
-            assert_eq!(outbox.refused(&error(libc::ENOBUFS)), Sent::Later);
+            assert_eq!(outbox.refused(&error(libc::ENOBUFS)), SendProgress::Later);
         }
-        assert_eq!(outbox.refused(&error(libc::ENOBUFS)), Sent::All);
+        assert_eq!(outbox.refused(&error(libc::ENOBUFS)), SendProgress::All);
         assert_eq!((outbox.len(), outbox.counters().dropped_refused), (1, 1));
-        assert_eq!(outbox.refused(&error(libc::EAGAIN)), Sent::Later);
-        assert_eq!(outbox.refused(&error(libc::EMSGSIZE)), Sent::All);
+        assert_eq!(outbox.refused(&error(libc::EAGAIN)), SendProgress::Later);
+        assert_eq!(outbox.refused(&error(libc::EMSGSIZE)), SendProgress::All);
         assert!(outbox.is_empty());
     }
 
@@ -221,7 +221,7 @@ mod tests {
             assert_eq!(outbox.len(), 3);
             outbox.sent(3);
         }
-        assert_eq!(outbox.segments_itself, Segmentation::Here);
+        assert_eq!(outbox.segments_itself, Segmentation::Software);
         assert_eq!(outbox.counters().sent_packets, 12);
     }
 

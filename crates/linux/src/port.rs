@@ -9,8 +9,8 @@ use paceline_wire::{BufferPool, Duration, Instant, Packet, PortId};
 use crate::af_packet::PacketSocket;
 use crate::clock::ArrivalClock;
 use crate::frame::{Frame, FrameError};
-use crate::outbox::{Outbox, OutboxCounters, Sent};
-use crate::overheard::Overheard;
+use crate::icmp_listener::IcmpListener;
+use crate::outbox::{Outbox, OutboxCounters, SendProgress};
 use crate::tun::Tun;
 
 /// A source and sink of packets.
@@ -35,11 +35,11 @@ pub enum Device {
         radio: PortId,
     },
     /// A listener, by which nothing is sent.
-    Overheard {
+    IcmpListener {
         /// The port at which the node receives the messages.
         port: PortId,
         /// The listener.
-        from: Overheard,
+        from: IcmpListener,
     },
 }
 
@@ -85,7 +85,7 @@ impl Port {
     pub(crate) fn new(device: Device, rejoins: bool) -> Self {
         Port {
             device,
-            arrivals: ArrivalClock::new(),
+            arrivals: ArrivalClock::default(),
             outbox: Outbox::new(rejoins),
             retry_at: None,
             batch_len: 0,
@@ -103,7 +103,7 @@ impl Port {
         let count = match &mut self.device {
             Device::Packet { socket, .. } => socket.receive(),
             Device::Tun { tun, .. } => tun.receive(),
-            Device::Overheard { from, .. } => from.receive(),
+            Device::IcmpListener { from, .. } => from.receive(),
         };
         self.batch_len = count.or_else(|error| match error.raw_os_error() {
             // The TUN was deleted. For a packet socket the error (ENETDOWN) is the same for an interface that is down
@@ -149,7 +149,7 @@ impl Port {
     fn take_frame(&mut self, index: usize, pool: &mut BufferPool) -> Result<(PortId, Packet), FrameError> {
         match &mut self.device {
             Device::Packet { port, socket } => Ok((*port, socket.take(index, pool)?)),
-            Device::Overheard { port, from } => Ok((*port, from.frame(index)?.to_packet(pool)?)),
+            Device::IcmpListener { port, from } => Ok((*port, from.frame(index)?.to_packet(pool)?)),
             Device::Tun { tun, clients, wan, radio } => {
                 let frame: Frame<'_> = tun.frame(index)?;
                 let packet = frame.to_packet(pool)?;
@@ -165,7 +165,7 @@ impl Port {
         let capacity = match &self.device {
             Device::Packet { socket, .. } => socket.batch(),
             Device::Tun { tun, .. } => tun.batch(),
-            Device::Overheard { from, .. } => from.batch(),
+            Device::IcmpListener { from, .. } => from.batch(),
         };
         self.next == self.batch_len && self.batch_len == capacity
     }
@@ -179,14 +179,14 @@ impl Port {
     fn stamp(&self, index: usize) -> Option<u64> {
         match &self.device {
             Device::Packet { socket, .. } => socket.stamp_ns(index),
-            Device::Tun { .. } | Device::Overheard { .. } => None,
+            Device::Tun { .. } | Device::IcmpListener { .. } => None,
         }
     }
 
     /// Returns the packets that have not left yet, with a port to send each of them by.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (PortId, Packet)> {
         let port = match &self.device {
-            Device::Packet { port, .. } | Device::Overheard { port, .. } => *port,
+            Device::Packet { port, .. } | Device::IcmpListener { port, .. } => *port,
             Device::Tun { wan, .. } => *wan,
         };
         self.outbox.iter().map(move |packet| (port, packet.clone()))
@@ -201,7 +201,7 @@ impl Port {
     pub(crate) fn is(&self, port: PortId) -> bool {
         match &self.device {
             Device::Packet { port: own, .. } => *own == port,
-            Device::Overheard { .. } => false,
+            Device::IcmpListener { .. } => false,
             Device::Tun { wan, radio, .. } => *wan == port || *radio == port,
         }
     }
@@ -217,15 +217,15 @@ impl Port {
             return;
         }
         let sent = match &mut self.device {
-            _ if self.outbox.is_empty() => Sent::All,
+            _ if self.outbox.is_empty() => SendProgress::All,
             Device::Packet { socket, .. } => socket.send(&mut self.outbox),
             Device::Tun { tun, .. } => tun.send(&mut self.outbox),
             // Nothing is sent by this device.
-            Device::Overheard { .. } => Sent::All,
+            Device::IcmpListener { .. } => SendProgress::All,
         };
         self.retry_at = match sent {
-            Sent::All => None,
-            Sent::Later => Some(now + RETRY_AFTER),
+            SendProgress::All => None,
+            SendProgress::Later => Some(now + RETRY_AFTER),
         };
     }
 
@@ -258,7 +258,7 @@ impl AsFd for Port {
         match &self.device {
             Device::Packet { socket, .. } => socket.as_fd(),
             Device::Tun { tun, .. } => tun.as_fd(),
-            Device::Overheard { from, .. } => from.as_fd(),
+            Device::IcmpListener { from, .. } => from.as_fd(),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::sys::uio;
 
 use crate::frame::{self, Frame, FrameError, PREFIX_MAX};
-use crate::outbox::{Outbox, Sent};
+use crate::outbox::{Outbox, SendProgress};
 use crate::virtio::HEADER_LEN;
 
 /// A TUN device of this process.
@@ -82,7 +82,7 @@ impl Tun {
     }
 
     /// Hands the packets of `outbox` to the kernel.
-    pub(crate) fn send(&mut self, outbox: &mut Outbox) -> Sent {
+    pub(crate) fn send(&mut self, outbox: &mut Outbox) -> SendProgress {
         let mut prefix = [0; PREFIX_MAX];
         while let Some(packet) = outbox.first() {
             let (len, payload) = frame::assemble(packet, &mut prefix);
@@ -90,12 +90,12 @@ impl Tun {
             match uio::writev(&self.file, &parts) {
                 Ok(_) => outbox.sent(1),
                 Err(error) => match outbox.refused(&error.into()) {
-                    Sent::All => {}
+                    SendProgress::All => {}
                     wait => return wait,
                 },
             }
         }
-        Sent::All
+        SendProgress::All
     }
 }
 

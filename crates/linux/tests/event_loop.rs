@@ -8,9 +8,7 @@ use std::process::Command;
 
 use common::{Driven, permitted, transfer};
 use paceline_lab::{Lab, LabConfig};
-use paceline_linux::{
-    Device, Ended, EventLoop, EventLoopConfig, Filter, NullForwarder, PacketSocket, PacketSocketConfig,
-};
+use paceline_linux::{Device, EventLoop, EventLoopConfig, Filter, LoopEnd, NullForwarder, PacketSocket};
 use paceline_wire::{Duration, PortId};
 
 #[test]
@@ -19,14 +17,13 @@ fn packets_from_before_a_lapse_are_discarded() {
         return;
     }
     let lab = Lab::build(LabConfig::default()).unwrap();
-    let config = PacketSocketConfig::default();
     let mut event_loop = EventLoop::new(EventLoopConfig {
         housekeeping_interval: Duration::from_millis(10),
         ..Default::default()
     })
     .unwrap();
     for (number, interface) in ["n0", "n1"].iter().enumerate() {
-        let socket = lab.net.run(|| PacketSocket::open(interface, &config)).unwrap().unwrap();
+        let socket = lab.net.run(|| PacketSocket::open(interface, &Filter::All)).unwrap().unwrap();
         event_loop.add(Device::Packet { port: PortId(number as u8), socket }).unwrap();
     }
     let sender = lab.server.run(|| UdpSocket::bind((lab.server_address(false), 0))).unwrap().unwrap();
@@ -44,7 +41,7 @@ fn packets_from_before_a_lapse_are_discarded() {
         }
         Ok(())
     });
-    assert_eq!(ended.unwrap(), Ended::Stopped);
+    assert_eq!(ended.unwrap(), LoopEnd::Stopped);
     let [wan, radio] = event_loop.port_counters()[..] else { panic!("two ports") };
     assert!(wan.stale >= 5, "{wan:?}");
     // The hosts themselves may send a few packets.

@@ -8,12 +8,11 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use common::Driven;
+use common::{Driven, joined_lab};
 use paceline_lab::endpoint::{
     Amount, Control, Direction, ReadPattern, SocketOptions, Traffic, Transfer, run,
 };
-use paceline_lab::netns;
-use paceline_lab::{Lab, LabConfig};
+use paceline_lab::{GatewayKind, Lab, netns};
 use paceline_linux::netlink::Prefix;
 use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed};
 use paceline_linux::{Filter, NullForwarder, clock};
@@ -24,12 +23,7 @@ const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 9, 1));
 
 /// Returns a bridged lab with plain links, whose bridge has an address.
 fn lab() -> Option<Lab> {
-    if let Err(error) = netns::check_permitted() {
-        eprintln!("skipped: {error}");
-        return None;
-    }
-    let lab = Lab::build(LabConfig::default()).unwrap();
-    lab.join_links().unwrap();
+    let lab = joined_lab(GatewayKind::Bridged)?;
     lab.gateway.netlink().unwrap().add_address("br0", Prefix::new(HOST, 16)).unwrap();
     Some(lab)
 }

@@ -11,23 +11,19 @@ use std::time::Duration;
 
 use paceline_gateway::Shifts;
 use paceline_lab::netns::Netns;
-use paceline_lab::{GatewayKind, Lab, LabConfig};
+use paceline_lab::{GatewayKind, Lab};
 use paceline_linux::Fallback;
 use paceline_linux::nft::{FailOpen, FailOpenConfig, FlowChange, RescaleConfig, RescaleTable};
 use paceline_wire::{BufferPool, Flags, FlowKey, Packet, Payload, Seq, TcpRepr};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use common::permitted;
+use common::joined_lab;
 
 const ADDED: Shifts = Shifts { client: 0, shown: 7, server: 7, added: true };
 
 /// Returns a lab with plain links, and the table.
 fn lab(gateway: GatewayKind, mark: Option<u32>) -> Option<(Lab, RescaleTable)> {
-    if !permitted() {
-        return None;
-    }
-    let lab = Lab::build(LabConfig { gateway, ..LabConfig::default() }).unwrap();
-    lab.join_links().unwrap();
+    let lab = joined_lab(gateway)?;
     let config = RescaleConfig::new("test", &["g0", "g1"], mark);
     let table = lab.gateway.run(|| RescaleTable::open(config)).unwrap().unwrap();
     Some((lab, table))

@@ -3,19 +3,15 @@
 
 mod common;
 
-use common::{Driven, permitted, transfer};
-use paceline_lab::{GatewayKind, Lab, LabConfig};
+use common::{Driven, joined_lab, transfer};
+use paceline_lab::{GatewayKind, Lab};
 use paceline_linux::netlink::{Prefix, Protocol, Route, RouteTarget, Rule};
 use paceline_linux::{Device, EventLoop, EventLoopConfig, NullForwarder, Tun};
 use paceline_wire::PortId;
 
 #[test]
 fn tcp_passes_over_a_tun_and_without_it() {
-    if !permitted() {
-        return;
-    }
-    let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
-    lab.join_links().unwrap();
+    let Some(lab) = joined_lab(GatewayKind::Routed) else { return };
     let tun = lab.gateway.run(|| Tun::open("pace0")).unwrap().unwrap();
     route_through(&lab, tun.name());
     let clients = [false, true].map(|ipv6| lab.client_prefix(ipv6));

@@ -18,7 +18,7 @@ use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
 use paceline_linux::{Device, EventLoop, EventLoopConfig, NullForwarder, Tun, clock};
 use paceline_wire::{Duration, PortId, Rate};
 
-use common::{Driven, permitted};
+use common::{Driven, joined_lab, permitted};
 
 const TUN: &str = "paceline0";
 
@@ -62,11 +62,7 @@ fn traffic(lab: &Lab) -> Traffic {
 
 #[test]
 fn transfers_survive_a_gateway_that_comes_and_is_killed() {
-    if !permitted() {
-        return;
-    }
-    let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
-    lab.join_links().unwrap();
+    let Some(lab) = joined_lab(GatewayKind::Routed) else { return };
     let traffic = traffic(&lab);
     let report = thread::scope(|scope| {
         let hosts =
@@ -93,11 +89,7 @@ fn transfers_survive_a_gateway_that_comes_and_is_killed() {
 #[test]
 fn only_marked_packets_pass_the_device() {
     const MARK: u32 = 0x0800_0000;
-    if !permitted() {
-        return;
-    }
-    let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
-    lab.join_links().unwrap();
+    let Some(lab) = joined_lab(GatewayKind::Routed) else { return };
     // The strictest setting.
     lab.gateway.set_sysctls(&[("net.ipv4.conf.all.rp_filter", "1")]).unwrap();
     let gateway = start(&lab);
@@ -127,11 +119,7 @@ fn only_marked_packets_pass_the_device() {
 
 #[test]
 fn datagrams_pass_the_device_if_asked_for() {
-    if !permitted() {
-        return;
-    }
-    let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
-    lab.join_links().unwrap();
+    let Some(lab) = joined_lab(GatewayKind::Routed) else { return };
     for datagrams in [false, true] {
         let gateway = start(&lab);
         let config =
@@ -158,11 +146,7 @@ fn datagrams_pass_the_device_if_asked_for() {
 
 #[test]
 fn gateways_of_one_machine_leave_each_other_alone() {
-    if !permitted() {
-        return;
-    }
-    let lab = Lab::build(LabConfig { gateway: GatewayKind::Routed, ..LabConfig::default() }).unwrap();
-    lab.join_links().unwrap();
+    let Some(lab) = joined_lab(GatewayKind::Routed) else { return };
     let gateway = start(&lab);
     let _routes = install(&lab, None);
     let _other_tun = lab.gateway.run(|| Tun::open("paceline1")).unwrap().unwrap();

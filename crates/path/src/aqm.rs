@@ -15,13 +15,13 @@ use core::fmt;
 
 use paceline_wire::{Duration, Ecn, Instant};
 
+use crate::bottleneck::Bottleneck;
 use crate::counters::LinkCounters;
 use crate::error::ConfigError;
-use crate::parcels::{Parcel, Parcels};
+use crate::packet_store::{PacketHandle, PacketStore};
 use crate::queue::{DropTail, Waiting};
 use crate::queue_limit::QueueLimit;
 use crate::random::Random;
-use crate::server::Server;
 
 pub use abc::AbcConfig;
 pub use codel::CodelConfig;
@@ -50,24 +50,31 @@ pub enum Aqm {
 /// Holds the waiting packets, drops packets, and chooses the next one.
 ///
 /// Times never go back. A discipline drops and marks packets through the [`AqmContext`], which counts them.
-pub(crate) trait QueueDiscipline: fmt::Debug + Send + Sync {
+pub(crate) trait QueueDiscipline: BoxedClone + fmt::Debug + Send + Sync {
     /// Takes a packet at its arrival, or drops it, or drops others to make room.
     fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>);
     /// Returns the packet that the bottleneck, free since `now`, sends next. `None` only if no packet waits.
     fn dequeue(&mut self, now: Instant, ctx: &mut AqmContext<'_>) -> Option<Waiting>;
-    /// The number of waiting packets.
-    fn len(&self) -> usize;
-    /// Their IP bytes.
-    fn bytes(&self) -> u64;
-    /// A copy with the same state.
+    /// The number of waiting packets, and their IP bytes.
+    fn backlog(&self) -> (usize, u64);
+}
+
+/// Copies a discipline with its state.
+pub(crate) trait BoxedClone {
     fn boxed(&self) -> Box<dyn QueueDiscipline>;
+}
+
+impl<T: QueueDiscipline + Clone + 'static> BoxedClone for T {
+    fn boxed(&self) -> Box<dyn QueueDiscipline> {
+        Box::new(self.clone())
+    }
 }
 
 /// The actions of a discipline on packets, and its view of the link.
 pub(crate) struct AqmContext<'a> {
-    pub(crate) parcels: &'a mut Parcels,
+    pub(crate) store: &'a mut PacketStore,
     pub(crate) counters: &'a mut LinkCounters,
-    pub(crate) server: &'a Server,
+    pub(crate) bottleneck: &'a Bottleneck,
     pub(crate) start: Instant,
     /// Packets and bytes that are chosen but still wait. They count against the limit.
     pub(crate) chosen: (usize, u64),
@@ -118,19 +125,19 @@ impl Aqm {
 
 impl Clone for Box<dyn QueueDiscipline> {
     fn clone(&self) -> Self {
-        self.boxed()
+        (**self).boxed()
     }
 }
 
 impl AqmContext<'_> {
     /// Marks a packet whose ends support ECN (RFC 3168, Section 5). Returns false if they do not; then the packet must
     /// be dropped.
-    pub(crate) fn mark(&mut self, parcel: &Parcel) -> bool {
-        let Some(packet) = self.parcels.packet_mut(parcel) else { return false };
+    pub(crate) fn mark(&mut self, handle: &PacketHandle) -> bool {
+        let Some(packet) = self.store.packet_mut(handle) else { return false };
         match packet.ecn() {
             Some(Ecn::Ect0 | Ecn::Ect1) => {
                 packet.set_ecn(Ecn::Ce);
-                self.counters.marked.add(parcel.bytes);
+                self.counters.marked.add(handle.bytes);
                 true
             }
             // Another link has marked it.
@@ -140,33 +147,33 @@ impl AqmContext<'_> {
     }
 
     /// True if a packet has the mark "accelerate", ECT(1) (ABC).
-    pub(crate) fn accelerates(&self, parcel: &Parcel) -> bool {
-        self.parcels.packet(parcel).is_some_and(|packet| packet.ecn() == Some(Ecn::Ect1))
+    pub(crate) fn accelerates(&self, handle: &PacketHandle) -> bool {
+        self.store.packet(handle).is_some_and(|packet| packet.ecn() == Some(Ecn::Ect1))
     }
 
     /// Sets the mark "brake", ECT(0), on a packet (ABC).
-    pub(crate) fn brake(&mut self, parcel: &Parcel) {
-        if let Some(packet) = self.parcels.packet_mut(parcel) {
+    pub(crate) fn brake(&mut self, handle: &PacketHandle) {
+        if let Some(packet) = self.store.packet_mut(handle) {
             packet.set_ecn(Ecn::Ect0);
-            self.counters.marked.add(parcel.bytes);
+            self.counters.marked.add(handle.bytes);
         }
     }
 
     /// Drops a packet before the queue is full.
     pub(crate) fn drop_early(&mut self, waiting: Waiting) {
-        self.counters.dropped_by_aqm.add(waiting.parcel.bytes);
-        self.parcels.discard(waiting.parcel);
+        self.counters.dropped_by_aqm.add(waiting.handle.bytes);
+        self.store.discard(waiting.handle);
     }
 
     /// Drops a packet because the queue is full.
     pub(crate) fn drop_for_room(&mut self, waiting: Waiting) {
-        self.counters.dropped_by_queue.add(waiting.parcel.bytes);
-        self.parcels.discard(waiting.parcel);
+        self.counters.dropped_by_queue.add(waiting.handle.bytes);
+        self.store.discard(waiting.handle);
     }
 
     /// Adds a packet to a first-in, first-out queue, or drops it if there is no room.
     pub(crate) fn admit(&mut self, fifo: &mut DropTail, waiting: Waiting) {
-        if self.has_room(fifo, waiting.parcel.bytes) {
+        if self.has_room(fifo, waiting.handle.bytes) {
             fifo.push(waiting);
         } else {
             self.drop_for_room(waiting);
@@ -181,13 +188,13 @@ impl AqmContext<'_> {
     /// Bytes that the bottleneck could have sent between two times; `None` without a limit.
     pub(crate) fn capacity_bytes(&self, from: Instant, to: Instant) -> Option<u64> {
         let since = |at: Instant| at.saturating_since(self.start);
-        self.server.capacity_bytes(since(from), since(to))
+        self.bottleneck.capacity_bytes(since(from), since(to))
     }
 }
 
 /// Returns an error if a configured time is zero.
 fn check_time(time: Duration) -> Result<(), ConfigError> {
-    if time.is_zero() { Err(ConfigError::AqmOfNoTime) } else { Ok(()) }
+    if time.is_zero() { Err(ConfigError::ZeroAqmTime) } else { Ok(()) }
 }
 
 #[cfg(test)]

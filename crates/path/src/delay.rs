@@ -38,11 +38,11 @@ pub struct Jitter {
     pub up_to: Duration,
     /// A packet waits for the one before it, because a radio link layer delivers in order. If false, packets that are
     /// closer to each other than the jitter overtake.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub keep_order: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 

@@ -8,11 +8,11 @@ use crate::queue::Waiting;
 
 /// Packets whose last attempt failed, in the order of their retransmission.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failed {
+pub(crate) struct FailedTransmissions {
     waiting: VecDeque<Waiting>,
 }
 
-impl Failed {
+impl FailedTransmissions {
     /// Keeps a packet until `Waiting::ready`. The delay is the same for all packets, so they stay in order.
     pub(crate) fn push(&mut self, waiting: Waiting) {
         self.waiting.push_back(waiting);

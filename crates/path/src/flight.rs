@@ -5,13 +5,13 @@ use core::cmp::Ordering;
 
 use paceline_wire::{Duration, Instant};
 
-use crate::parcels::Parcel;
+use crate::packet_store::PacketHandle;
 
 /// A packet that will arrive at `at`.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
     pub(crate) at: Instant,
-    pub(crate) parcel: Parcel,
+    pub(crate) handle: PacketHandle,
     /// The time that it had waited when it left.
     pub(crate) queue_delay: Duration,
 }
@@ -39,12 +39,12 @@ impl InFlight {
     ///
     /// Separate arguments without inlining let the parts be written directly to their place.
     #[inline(never)]
-    pub(crate) fn add_in_order(&mut self, mut at: Instant, parcel: Parcel, queue_delay: Duration) {
+    pub(crate) fn add_in_order(&mut self, mut at: Instant, handle: PacketHandle, queue_delay: Duration) {
         if let Some((_, last)) = self.ordered.back() {
             at = at.max(last.at);
         }
         let number = self.next_number();
-        self.ordered.push_back((number, Flight { at, parcel, queue_delay }));
+        self.ordered.push_back((number, Flight { at, handle, queue_delay }));
     }
 
     /// Adds a packet that arrives at `flight.at`, regardless of the order.

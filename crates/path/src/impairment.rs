@@ -9,12 +9,12 @@ use crate::config::LinkConfig;
 use crate::delay::Jitter;
 use crate::loss::{Candidate, Loss, LossProcess, LossScope};
 use crate::originals::Originals;
-use crate::policer::Bucket;
+use crate::policer::TokenBucket;
 use crate::random::{Probability, Random};
 
 /// The decisions about a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fate {
+pub(crate) struct Impairment {
     pub(crate) jitter: Duration,
     /// The number of attempts of the link layer that fail before the last one.
     pub(crate) failures: u32,
@@ -41,10 +41,10 @@ impl Faults {
     }
 }
 
-impl Fate {
+impl Impairment {
     /// True if the packet has a fault other than jitter.
     #[inline(always)]
-    pub(crate) fn is_odd(self) -> bool {
+    pub(crate) fn is_impaired(self) -> bool {
         self.failures | self.faults.0 != 0
     }
 }
@@ -54,7 +54,7 @@ impl Fate {
 pub(crate) struct Impairments {
     /// True if nothing can happen to any packet. Then no draw is made.
     none: bool,
-    policer: Option<Bucket>,
+    policer: Option<TokenBucket>,
     scope: LossScope,
     loss: LossProcess,
     /// The most retransmissions of the link layer per packet.
@@ -78,7 +78,7 @@ impl Impairments {
                 && config.jitter.is_none()
                 && config.reorder.is_none()
                 && config.duplicate.is_zero(),
-            policer: config.policer.map(|policer| Bucket::new(policer, config.framing_bytes)),
+            policer: config.policer.map(|policer| TokenBucket::new(policer, config.framing_bytes)),
             scope: config.loss_on,
             loss: LossProcess::new(config.loss.clone(), named("loss")),
             retries: config.link_retransmission.map_or(0, |link_layer| link_layer.limit),
@@ -91,11 +91,11 @@ impl Impairments {
 
     /// Returns the fate of a packet that is handed over at a time since the start of the link.
     #[inline]
-    pub(crate) fn decide(&mut self, at: Duration, packet: &Packet) -> Fate {
-        if self.none { Fate::default() } else { self.draw(at, packet) }
+    pub(crate) fn decide(&mut self, at: Duration, packet: &Packet) -> Impairment {
+        if self.none { Impairment::default() } else { self.draw(at, packet) }
     }
 
-    fn draw(&mut self, at: Duration, packet: &Packet) -> Fate {
+    fn draw(&mut self, at: Duration, packet: &Packet) -> Impairment {
         let in_scope = match self.scope {
             LossScope::All => true,
             LossScope::Originals => {
@@ -120,7 +120,7 @@ impl Impairments {
             .with(Faults::LOST, lost)
             .with(Faults::DUPLICATED, chance(&mut self.duplicate))
             .with(Faults::HELD_BACK, chance(&mut self.reorder));
-        Fate {
+        Impairment {
             failures,
             faults,
             jitter: self

@@ -6,26 +6,26 @@ use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Instant, Packet};
 
+use crate::bottleneck::Bottleneck;
 use crate::config::LinkConfig;
 use crate::counters::{Count, LinkCounters};
 use crate::delay::{Delay, Jitter};
 use crate::delivered::Delivered;
 use crate::error::ConfigError;
-use crate::failed::Failed;
+use crate::failed::FailedTransmissions;
 use crate::flight::{Flight, InFlight};
-use crate::holder::Holder;
-use crate::impairment::{Fate, Faults, Impairments};
+use crate::impairment::{Faults, Impairment, Impairments};
 use crate::link_layer::LinkRetransmission;
 use crate::outage::{OutageEffect, Outages};
-use crate::parcels::{Parcel, Parcels};
+use crate::packet_store::{PacketHandle, PacketStore};
 use crate::queue::{DropTail, Waiting};
 use crate::queue_limit::QueueLimit;
 use crate::random::Random;
 use crate::rate::RateProcess;
 use crate::reorder::Reorder;
-use crate::server::Server;
+use crate::reorder_hold::ReorderHold;
 
-use managed::Managed;
+use managed::ManagedQueue;
 
 /// One direction of a link.
 ///
@@ -41,14 +41,14 @@ use managed::Managed;
 #[derive(Clone, Debug)]
 pub struct Link {
     start: Instant,
-    server: Server,
+    bottleneck: Bottleneck,
     framing_bytes: u64,
-    parcels: Parcels,
+    store: PacketStore,
     /// The waiting packets. With queue management, only the packet chosen as next.
     queue: DropTail,
-    managed: Option<Managed>,
+    managed: Option<ManagedQueue>,
     link_retransmission: Option<LinkRetransmission>,
-    failed: Failed,
+    failed: FailedTransmissions,
     /// Time at which the first packet of the queue will be served, once known.
     next: Option<Next>,
     in_service: Option<(Waiting, Service)>,
@@ -63,7 +63,7 @@ pub struct Link {
     orderly: bool,
     in_flight: InFlight,
     /// Present only if out-of-order packets are held.
-    holder: Option<Holder>,
+    reorder_hold: Option<ReorderHold>,
     passed: Vec<Flight>,
     counters: LinkCounters,
     now: Instant,
@@ -80,7 +80,7 @@ enum Next {
 struct Admitted {
     bytes: u32,
     arrival: Instant,
-    fate: Fate,
+    impairment: Impairment,
     /// True if nothing waits or is being sent.
     idle: bool,
     /// True if the packet is dropped, by the policer or for lack of room.
@@ -105,17 +105,17 @@ impl Link {
             OutageEffect::Drop => (Outages::default(), config.outage.clone()),
         };
         let discipline = config.aqm.build(config.queue, Random::named(seed, "aqm"));
-        let managed = discipline.map(|discipline| Managed::new(discipline, start));
+        let managed = discipline.map(|discipline| ManagedQueue::new(discipline, start));
         let keeps_order = config.jitter.is_none_or(|jitter| jitter.keep_order);
         Ok(Link {
             start,
             orderly: drops.is_empty() && keeps_order && !config.hold_out_of_order,
             framing_bytes: config.framing_bytes,
-            parcels: Parcels::default(),
+            store: PacketStore::default(),
             queue: DropTail::new(if managed.is_some() { QueueLimit::Unlimited } else { config.queue }),
             managed,
             link_retransmission: config.link_retransmission,
-            failed: Failed::default(),
+            failed: FailedTransmissions::default(),
             next: None,
             in_service: None,
             free_at: start,
@@ -124,9 +124,9 @@ impl Link {
             delay: config.delay,
             jitter: config.jitter,
             reorder: config.reorder,
-            server: Server::new(config.rate, holds),
+            bottleneck: Bottleneck::new(config.rate, holds),
             in_flight: InFlight::default(),
-            holder: config.hold_out_of_order.then(Holder::default),
+            reorder_hold: config.hold_out_of_order.then(ReorderHold::default),
             passed: Vec::new(),
             counters: LinkCounters::default(),
             now: start,
@@ -140,7 +140,7 @@ impl Link {
         self.serve_until(start);
         self.start = start;
         self.next = None;
-        self.server.restart();
+        self.bottleneck.restart();
         self.serve_until(start);
     }
 
@@ -148,8 +148,8 @@ impl Link {
     pub fn send(&mut self, now: Instant, packet: Packet) {
         let admitted = self.admit(now, &packet);
         if !admitted.refused {
-            let parcel = self.parcels.store(packet, admitted.bytes, admitted.arrival);
-            self.enqueue(parcel, admitted);
+            let handle = self.store.store(packet, admitted.bytes, admitted.arrival);
+            self.enqueue(handle, admitted);
         }
     }
 
@@ -159,8 +159,8 @@ impl Link {
     pub fn send_copy(&mut self, now: Instant, packet: &Packet) {
         let admitted = self.admit(now, packet);
         if !admitted.refused {
-            let parcel = self.parcels.store_copy(packet, admitted.bytes, admitted.arrival);
-            self.enqueue(parcel, admitted);
+            let handle = self.store.store_copy(packet, admitted.bytes, admitted.arrival);
+            self.enqueue(handle, admitted);
         }
     }
 
@@ -171,25 +171,25 @@ impl Link {
         self.serve_until(arrival);
         let bytes = u32::try_from(packet.ip_len()).unwrap_or(u32::MAX);
         self.counters.sent.add(bytes);
-        let fate = self.impairments.decide(self.since_start(arrival), packet);
+        let impairment = self.impairments.decide(self.since_start(arrival), packet);
         let idle = self.in_service.is_none() && self.queue.len() == 0;
-        let policed = fate.faults.contains(Faults::POLICED);
+        let policed = impairment.faults.contains(Faults::POLICED);
         let overflows = !idle && !self.queue.has_room(bytes);
         if policed {
             self.counters.dropped_by_policer.add(bytes);
         } else if overflows {
             self.counters.dropped_by_queue.add(bytes);
         }
-        Admitted { bytes, arrival, fate, idle, refused: policed || overflows }
+        Admitted { bytes, arrival, impairment, idle, refused: policed || overflows }
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, parcel: Parcel, Admitted { arrival, fate, idle, .. }: Admitted) {
-        if idle && self.server.is_instant() {
+    fn enqueue(&mut self, handle: PacketHandle, Admitted { arrival, impairment, idle, .. }: Admitted) {
+        if idle && self.bottleneck.is_instant() {
             let service = Service { start: arrival, finish: arrival, sending: Duration::ZERO };
-            return self.leave(parcel, arrival, fate, service);
+            return self.leave(handle, arrival, impairment, service);
         }
-        let waiting = Waiting { parcel, arrival, ready: arrival, fate };
+        let waiting = Waiting { handle, arrival, ready: arrival, impairment };
         if self.managed.is_some() {
             self.offer(waiting, idle);
         } else {
@@ -205,8 +205,8 @@ impl Link {
     pub fn advance(&mut self, now: Instant, sink: &mut impl FnMut(Delivered)) {
         self.serve_until(now);
         while let Some(flight) = self.in_flight.take(now) {
-            self.counters.delivered.add(flight.parcel.bytes);
-            if let Some(delivered) = self.parcels.take(flight) {
+            self.counters.delivered.add(flight.handle.bytes);
+            if let Some(delivered) = self.store.take(flight) {
                 sink(delivered);
             }
         }
@@ -219,8 +219,8 @@ impl Link {
     #[inline]
     pub fn arrive_by_ref(&mut self, now: Instant, sink: &mut impl FnMut(&Delivered)) {
         while let Some(flight) = self.in_flight.take(now) {
-            self.counters.delivered.add(flight.parcel.bytes);
-            self.parcels.show(flight, sink);
+            self.counters.delivered.add(flight.handle.bytes);
+            self.store.show(flight, sink);
         }
     }
 
@@ -244,7 +244,7 @@ impl Link {
     /// True if every packet leaves the bottleneck when it is handed over. Then there is no limit, and no outage that
     /// holds packets.
     pub fn is_instant(&self) -> bool {
-        self.server.is_instant()
+        self.bottleneck.is_instant()
     }
 
     /// The least time between a packet's departure from the bottleneck and its arrival.
@@ -260,7 +260,7 @@ impl Link {
     /// Bytes, IP and framing, that the bottleneck could have carried from `from` to `to`. Excludes outages that hold
     /// packets; `None` without a limit. The utilization is [`charged_bytes`](Link::charged_bytes) divided by this.
     pub fn capacity_bytes(&self, from: Instant, to: Instant) -> Option<u64> {
-        self.server.capacity_bytes(self.since_start(from), self.since_start(to))
+        self.bottleneck.capacity_bytes(self.since_start(from), self.since_start(to))
     }
 
     /// Bytes that these packets use at the bottleneck: IP and framing.
@@ -270,18 +270,18 @@ impl Link {
 
     /// The number of packets that wait, are being sent, or will be retransmitted by the link layer.
     pub fn queued(&self) -> usize {
-        let managed = self.managed.as_ref().map_or(0, Managed::len);
+        let managed = self.managed.as_ref().map_or(0, |managed| managed.backlog().0);
         managed + self.queue.len() + self.failed.len() + usize::from(self.in_service.is_some())
     }
 
     /// Waiting IP bytes, as the limit of the queue counts them.
     pub fn queued_bytes(&self) -> u64 {
-        self.queue.bytes() + self.managed.as_ref().map_or(0, Managed::bytes)
+        self.queue.bytes() + self.managed.as_ref().map_or(0, |managed| managed.backlog().1)
     }
 
     /// The number of packets between the bottleneck and the other end, including those that are held.
     pub fn in_flight(&self) -> usize {
-        self.in_flight.len() + self.holder.as_ref().map_or(0, Holder::len)
+        self.in_flight.len() + self.reorder_hold.as_ref().map_or(0, ReorderHold::len)
     }
 
     /// Lets the bottleneck proceed to `now`. [`advance`](Link::advance) and [`send`](Link::send) do this, too.
@@ -303,8 +303,8 @@ impl Link {
             if self.in_service.as_ref().is_some_and(|(_, service)| service.finish > now) {
                 return;
             }
-            if let Some((Waiting { parcel, arrival, fate, .. }, service)) = self.in_service.take() {
-                self.leave(parcel, arrival, fate, service);
+            if let Some((Waiting { handle, arrival, impairment, .. }, service)) = self.in_service.take() {
+                self.leave(handle, arrival, impairment, service);
             }
             let Some(next) = self.next_service(now) else { return };
             match next {
@@ -333,7 +333,7 @@ impl Link {
         }
         let first = self.queue.front()?;
         let ready = first.ready.max(self.free_at).saturating_since(self.start);
-        Some(match self.server.serve(ready, u64::from(first.parcel.bytes) + self.framing_bytes) {
+        Some(match self.bottleneck.serve(ready, u64::from(first.handle.bytes) + self.framing_bytes) {
             None => Next::Never,
             Some(service) => Next::At(Service {
                 start: self.start + service.start,
@@ -357,72 +357,72 @@ impl Link {
 
     /// Handles a packet whose last byte has left the bottleneck. Usually the packet is then in flight.
     #[inline(always)]
-    fn leave(&mut self, parcel: Parcel, arrival: Instant, fate: Fate, service: Service) {
+    fn leave(&mut self, handle: PacketHandle, arrival: Instant, impairment: Impairment, service: Service) {
         self.free_at = service.finish;
-        self.counters.transmitted.add(parcel.bytes);
+        self.counters.transmitted.add(handle.bytes);
         self.counters.sending += service.sending;
         let left = self.since_start(service.finish);
-        if !self.orderly || fate.is_odd() {
-            return self.leave_oddly(parcel, arrival, fate, service, left);
+        if !self.orderly || impairment.is_impaired() {
+            return self.leave_oddly(handle, arrival, impairment, service, left);
         }
-        let at = service.finish + self.delay.at(left) + fate.jitter;
+        let at = service.finish + self.delay.at(left) + impairment.jitter;
         let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
-        self.in_flight.add_in_order(at, parcel, queue_delay);
+        self.in_flight.add_in_order(at, handle, queue_delay);
     }
 
     #[inline(never)]
     fn leave_oddly(
         &mut self,
-        parcel: Parcel,
+        handle: PacketHandle,
         arrival: Instant,
-        fate: Fate,
+        impairment: Impairment,
         service: Service,
         left: Duration,
     ) {
         if self.drops.covering(left).is_some() {
-            self.counters.dropped_by_outage.add(parcel.bytes);
-            self.parcels.discard(parcel);
-        } else if let (Some(link_layer), 1..) = (self.link_retransmission, fate.failures) {
-            self.counters.retried.add(parcel.bytes);
+            self.counters.dropped_by_outage.add(handle.bytes);
+            self.store.discard(handle);
+        } else if let (Some(link_layer), 1..) = (self.link_retransmission, impairment.failures) {
+            self.counters.retried.add(handle.bytes);
             let ready = service.finish + link_layer.after;
-            let fate = Fate { failures: fate.failures - 1, ..fate };
-            self.failed.push(Waiting { parcel, arrival, ready, fate });
-        } else if fate.faults.contains(Faults::LOST) {
-            self.counters.dropped_by_loss.add(parcel.bytes);
-            self.parcels.discard(parcel);
+            let impairment = Impairment { failures: impairment.failures - 1, ..impairment };
+            self.failed.push(Waiting { handle, arrival, ready, impairment });
+        } else if impairment.faults.contains(Faults::LOST) {
+            self.counters.dropped_by_loss.add(handle.bytes);
+            self.store.discard(handle);
         } else {
-            let at = service.finish + self.delay.at(left) + fate.jitter;
+            let at = service.finish + self.delay.at(left) + impairment.jitter;
             let queue_delay = service.finish.saturating_since(arrival).saturating_sub(service.sending);
-            let copies = fate.faults.contains(Faults::DUPLICATED);
-            if let Some(parcel) = copies.then(|| self.parcels.copy(&parcel)).flatten() {
-                self.counters.duplicated.add(parcel.bytes);
-                self.fly(fate, Flight { at, parcel, queue_delay });
+            let copies = impairment.faults.contains(Faults::DUPLICATED);
+            if let Some(handle) = copies.then(|| self.store.copy(&handle)).flatten() {
+                self.counters.duplicated.add(handle.bytes);
+                self.fly(impairment, Flight { at, handle, queue_delay });
             }
-            self.fly(fate, Flight { at, parcel, queue_delay });
+            self.fly(impairment, Flight { at, handle, queue_delay });
         }
     }
 
-    fn fly(&mut self, fate: Fate, flight: Flight) {
-        let Some(mut holder) = self.holder.take() else { return self.fly_on(fate, flight) };
+    fn fly(&mut self, impairment: Impairment, flight: Flight) {
+        let Some(mut reorder_hold) = self.reorder_hold.take() else { return self.fly_on(impairment, flight) };
         // Held packets continue together with the packet that they waited for.
         let mut passed = core::mem::take(&mut self.passed);
-        holder.take(self.parcels.packet(&flight.parcel), flight, &mut |flight| passed.push(flight));
-        self.holder = Some(holder);
+        reorder_hold.take(self.store.packet(&flight.handle), flight, &mut |flight| passed.push(flight));
+        self.reorder_hold = Some(reorder_hold);
         for flight in passed.drain(..) {
-            self.fly_on(fate, flight);
+            self.fly_on(impairment, flight);
         }
         self.passed = passed;
     }
 
-    fn fly_on(&mut self, fate: Fate, mut flight: Flight) {
-        if let (true, Some(reorder)) = (fate.faults.contains(Faults::HELD_BACK), self.reorder) {
-            self.counters.reordered.add(flight.parcel.bytes);
+    fn fly_on(&mut self, impairment: Impairment, mut flight: Flight) {
+        if let (true, Some(reorder)) = (impairment.faults.contains(Faults::HELD_BACK), self.reorder) {
+            self.counters.reordered.add(flight.handle.bytes);
             flight.at += reorder.by;
             self.in_flight.add_out_of_order(flight);
         } else if self.jitter.is_some_and(|jitter| !jitter.keep_order) {
             self.in_flight.add_out_of_order(flight);
         } else {
-            self.in_flight.add_in_order(flight.at, flight.parcel, flight.queue_delay);
+            self.in_flight.add_in_order(flight.at, flight.handle, flight.queue_delay);
         }
     }
 

@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use paceline_wire::{Duration, Rate};
 
+use crate::bottleneck::Bottleneck;
 use crate::outage::Outages;
 use crate::rate::RateProcess;
-use crate::server::Server;
 
 /// The path of an ideal sender, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +49,10 @@ impl Oracle {
 
 /// Returns the wait of each packet after its first byte has left, if the link always has a packet to send.
 fn just_in_time_delays(rate: &RateProcess, path: &OraclePath) -> Vec<Duration> {
-    let mut server = Server::new(rate.clone(), Outages::default());
+    let mut bottleneck = Bottleneck::new(rate.clone(), Outages::default());
     let mut free_at = path.from + path.rtt;
     let mut delays = Vec::new();
-    while let Some(service) = server.serve(free_at, path.packet_bytes.max(1)) {
+    while let Some(service) = bottleneck.serve(free_at, path.packet_bytes.max(1)) {
         if service.finish >= path.to {
             break;
         }

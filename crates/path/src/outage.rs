@@ -95,7 +95,7 @@ impl Outages {
             return Err(ConfigError::OutagesUnordered);
         }
         match self.periodic {
-            Some(periodic) if periodic.length >= periodic.every => Err(ConfigError::OutageWithoutEnd),
+            Some(periodic) if periodic.length >= periodic.every => Err(ConfigError::PermanentOutage),
             _ => Ok(()),
         }
     }
@@ -148,6 +148,6 @@ mod tests {
         assert_eq!(windows(&[(5, 5)]).check(), Err(ConfigError::OutagesUnordered));
         assert_eq!(windows(&[(5, 9), (8, 10)]).check(), Err(ConfigError::OutagesUnordered));
         let periodic = Some(PeriodicOutage { first: ms(0), every: ms(5), length: ms(5) });
-        assert_eq!(Outages { periodic, ..Outages::default() }.check(), Err(ConfigError::OutageWithoutEnd));
+        assert_eq!(Outages { periodic, ..Outages::default() }.check(), Err(ConfigError::PermanentOutage));
     }
 }

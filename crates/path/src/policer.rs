@@ -20,7 +20,7 @@ pub struct Policer {
 impl Policer {
     pub(crate) fn check(self) -> Result<(), ConfigError> {
         if self.rate.is_zero() || self.burst_bytes == 0 {
-            return Err(ConfigError::PolicerOfNothing);
+            return Err(ConfigError::ZeroPolicer);
         }
         Ok(())
     }
@@ -28,7 +28,7 @@ impl Policer {
 
 /// The bucket, full at the start.
 #[derive(Clone, Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     policer: Policer,
     framing_bytes: u64,
     /// In billionths of a byte, so that rounding loses nothing.
@@ -39,10 +39,10 @@ pub(crate) struct Bucket {
 /// One byte in units of `tokens`.
 const BYTE: u128 = 1_000_000_000;
 
-impl Bucket {
+impl TokenBucket {
     pub(crate) fn new(policer: Policer, framing_bytes: u64) -> Self {
         let tokens = u128::from(policer.burst_bytes) * BYTE;
-        Bucket { policer, framing_bytes, tokens, at: Duration::ZERO }
+        TokenBucket { policer, framing_bytes, tokens, at: Duration::ZERO }
     }
 
     /// Returns true if a packet exceeds the tokens in the bucket; otherwise takes its tokens. `at` never goes back,
@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn a_burst_passes_and_then_the_rate() {
         let policer = Policer { rate: Rate::from_bytes_per_sec(1_000_000), burst_bytes: 5_000 };
-        let mut bucket = Bucket::new(policer, 0);
-        let passed = |bucket: &mut Bucket, at, packets: u32| {
+        let mut bucket = TokenBucket::new(policer, 0);
+        let passed = |bucket: &mut TokenBucket, at, packets: u32| {
             (0..packets).filter(|_| !bucket.exceeds(Duration::from_micros(at), 1_000)).count()
         };
         assert_eq!(passed(&mut bucket, 0, 8), 5);
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn framing_is_charged() {
         let policer = Policer { rate: Rate::from_bytes_per_sec(1), burst_bytes: 1_050 };
-        assert!(Bucket::new(policer, 51).exceeds(Duration::ZERO, 1_000));
-        assert!(!Bucket::new(policer, 50).exceeds(Duration::ZERO, 1_000));
+        assert!(TokenBucket::new(policer, 51).exceeds(Duration::ZERO, 1_000));
+        assert!(!TokenBucket::new(policer, 50).exceeds(Duration::ZERO, 1_000));
     }
 }

@@ -4,19 +4,19 @@ use alloc::collections::VecDeque;
 
 use paceline_wire::Instant;
 
-use crate::impairment::Fate;
-use crate::parcels::Parcel;
+use crate::impairment::Impairment;
+use crate::packet_store::PacketHandle;
 use crate::queue_limit::QueueLimit;
 
 /// A packet in the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    pub(crate) parcel: Parcel,
+    pub(crate) handle: PacketHandle,
     pub(crate) arrival: Instant,
     /// Time from which it can be sent: its arrival, or for a link-layer retransmission the time at which the failure is
     /// known.
     pub(crate) ready: Instant,
-    pub(crate) fate: Fate,
+    pub(crate) impairment: Impairment,
 }
 
 /// A first-in, first-out queue that drops packets without room.
@@ -56,13 +56,13 @@ impl DropTail {
     /// Takes a packet whether there is room or not.
     #[inline(always)]
     pub(crate) fn push(&mut self, waiting: Waiting) {
-        self.bytes += u64::from(waiting.parcel.bytes);
+        self.bytes += u64::from(waiting.handle.bytes);
         self.waiting.push_back(waiting);
     }
 
     /// Takes a packet that is sent before all others.
     pub(crate) fn push_front(&mut self, waiting: Waiting) {
-        self.bytes += u64::from(waiting.parcel.bytes);
+        self.bytes += u64::from(waiting.handle.bytes);
         self.waiting.push_front(waiting);
     }
 
@@ -72,7 +72,7 @@ impl DropTail {
 
     pub(crate) fn pop(&mut self) -> Option<Waiting> {
         let waiting = self.waiting.pop_front()?;
-        self.bytes -= u64::from(waiting.parcel.bytes);
+        self.bytes -= u64::from(waiting.handle.bytes);
         Some(waiting)
     }
 
@@ -82,5 +82,10 @@ impl DropTail {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The number of packets, and their IP bytes.
+    pub(crate) fn backlog(&self) -> (usize, u64) {
+        (self.waiting.len(), self.bytes)
     }
 }

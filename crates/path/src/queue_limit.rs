@@ -18,7 +18,7 @@ pub enum QueueLimit {
 impl QueueLimit {
     pub(crate) fn check(self) -> Result<(), ConfigError> {
         match self {
-            QueueLimit::Bytes(0) | QueueLimit::Packets(0) => Err(ConfigError::QueueOfNothing),
+            QueueLimit::Bytes(0) | QueueLimit::Packets(0) => Err(ConfigError::ZeroQueueLimit),
             _ => Ok(()),
         }
     }

@@ -2,7 +2,6 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use paceline_wire::Rate;
 
@@ -45,11 +44,13 @@ pub struct TraceFile {
 }
 
 /// Why a source gives no rate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SourceError<E> {
     /// The file could not be read.
+    #[error("{0}")]
     Read(E),
     /// The file is not a trace.
+    #[error("{file}: {error}")]
     Trace {
         /// The name of the file.
         file: String,
@@ -57,6 +58,7 @@ pub enum SourceError<E> {
         error: TraceError,
     },
     /// The model cannot give a trace.
+    #[error("{0}")]
     Model(ConfigError),
 }
 
@@ -90,15 +92,3 @@ impl TraceFile {
         Trace::parse(text, format, &TraceOptions { column: self.column.as_deref(), gaps: self.gaps })
     }
 }
-
-impl<E: fmt::Display> fmt::Display for SourceError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SourceError::Read(error) => write!(f, "{error}"),
-            SourceError::Trace { file, error } => write!(f, "{file}: {error}"),
-            SourceError::Model(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-impl<E: fmt::Debug + fmt::Display> core::error::Error for SourceError<E> {}

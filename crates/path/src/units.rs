@@ -3,7 +3,6 @@
 //! Decimals are parsed without floating point, so that 0.1 % is 1,000,000 parts per billion on every machine.
 
 use alloc::string::{String, ToString as _};
-use core::fmt;
 
 use paceline_wire::{Duration, Rate};
 
@@ -12,7 +11,8 @@ use crate::queue_limit::QueueLimit;
 use crate::random::Probability;
 
 /// Text that is not a number with a suitable unit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}`: write {expected}")]
 pub struct UnitError {
     text: String,
     expected: &'static str,
@@ -23,14 +23,6 @@ impl UnitError {
         UnitError { text: text.to_string(), expected }
     }
 }
-
-impl fmt::Display for UnitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`: write {}", self.text, self.expected)
-    }
-}
-
-impl core::error::Error for UnitError {}
 
 /// Parses a time: `20us`, `100ms`, `1.5s`, `2min`.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {

@@ -22,7 +22,7 @@ use crate::Options;
 use crate::error::{Error, Result};
 use join::Joined;
 pub(super) use join::PacketScope;
-use links::{Fit, Links};
+use links::{LinkReadiness, Links};
 
 /// The gateway's place in the network, and whether it is in place.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Absence {
 /// Result of a [refresh](Attached::refresh).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refresh {
-    AsBefore,
+    Unchanged,
     /// The gateway has joined its interfaces again.
     Joined,
 }
@@ -151,8 +151,10 @@ impl Attached {
             attached.indices = attached.present().map_err(Error::system)?;
         } else {
             match attached.links.fit(place) {
-                Fit::Fits => attached.join(event_loop)?,
-                Fit::Stands(reason) | Fit::Unfit(reason) => attached.miss(reason, false),
+                LinkReadiness::Ready => attached.join(event_loop)?,
+                LinkReadiness::Down(reason) | LinkReadiness::Misplaced(reason) => {
+                    attached.miss(reason, false)
+                }
             }
         }
         Ok(attached)
@@ -165,7 +167,7 @@ impl Attached {
         housekeeping: &mut Housekeeping<'_>,
         is_needed: bool,
     ) -> io::Result<Refresh> {
-        let mut refresh = Refresh::AsBefore;
+        let mut refresh = Refresh::Unchanged;
         if housekeeping.links_changed() || self.look_at.is_some_and(|time| time <= housekeeping.now) {
             self.look_at = None;
             refresh = self.look(housekeeping, is_needed);
@@ -191,7 +193,7 @@ impl Attached {
                 Err(error) => {
                     self.miss(error.to_string(), true);
                     self.look_at = Some(now + RETRY_AFTER);
-                    return Refresh::AsBefore;
+                    return Refresh::Unchanged;
                 }
             };
         links.tell_changes_since(&self.links);
@@ -199,20 +201,21 @@ impl Attached {
         let fit = self.links.fit(self.place);
         if let Some(joined) = &mut self.joined {
             // Flows that cannot go on without the gateway wait for a carrier, as they would without a gateway.
-            let stays = matches!(fit, Fit::Fits) || is_needed && matches!(fit, Fit::Stands(_));
+            let stays =
+                matches!(fit, LinkReadiness::Ready) || is_needed && matches!(fit, LinkReadiness::Down(_));
             if stays && present == self.indices {
                 self.absence = None;
                 if let Err(error) = joined.repair(self.links.mtu()) {
                     tracing::warn!("{error}");
                     self.look_at = Some(now + RETRY_AFTER);
                 }
-                return Refresh::AsBefore;
+                return Refresh::Unchanged;
             }
             self.leave(housekeeping.event_loop());
         }
         match fit {
-            Fit::Stands(reason) | Fit::Unfit(reason) => self.miss(reason, false),
-            Fit::Fits => match self.join(housekeeping.event_loop()) {
+            LinkReadiness::Down(reason) | LinkReadiness::Misplaced(reason) => self.miss(reason, false),
+            LinkReadiness::Ready => match self.join(housekeeping.event_loop()) {
                 Ok(()) => return Refresh::Joined,
                 Err(error) => {
                     housekeeping.event_loop().remove_devices();
@@ -221,7 +224,7 @@ impl Attached {
                 }
             },
         }
-        Refresh::AsBefore
+        Refresh::Unchanged
     }
 
     fn join(&mut self, event_loop: &mut EventLoop) -> Result<()> {

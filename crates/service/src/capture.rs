@@ -21,7 +21,7 @@ use paceline_linux::clock;
 use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId};
 use serde::{Deserialize, Serialize};
 
-use super::sides::Sides;
+use super::sides::SideDetector;
 use comment::Comments;
 pub(super) use file::Interfaces;
 
@@ -162,16 +162,16 @@ impl CaptureService {
 }
 
 /// A gateway with an optional capture of its packets.
-pub(super) struct Watched {
+pub(super) struct CapturingGateway {
     gateway: Gateway,
     captures: Arc<CaptureService>,
     capture: Option<Box<Capture>>,
-    sides: Sides,
+    sides: SideDetector,
 }
 
-impl Watched {
+impl CapturingGateway {
     pub(super) fn new(gateway: Gateway, captures: Arc<CaptureService>) -> Self {
-        Watched { gateway, captures, capture: None, sides: Sides::default() }
+        CapturingGateway { gateway, captures, capture: None, sides: SideDetector::default() }
     }
 
     /// Starts and ends captures. Called eight times a second.
@@ -185,7 +185,7 @@ impl Watched {
     }
 }
 
-impl Deref for Watched {
+impl Deref for CapturingGateway {
     type Target = Gateway;
 
     fn deref(&self) -> &Gateway {
@@ -193,13 +193,13 @@ impl Deref for Watched {
     }
 }
 
-impl DerefMut for Watched {
+impl DerefMut for CapturingGateway {
     fn deref_mut(&mut self) -> &mut Gateway {
         &mut self.gateway
     }
 }
 
-impl Node for Watched {
+impl Node for CapturingGateway {
     fn handle_packet(&mut self, arrival: Instant, port: PortId, packet: Packet) {
         if self.sides.are_swapped(port, &packet) {
             tracing::warn!(

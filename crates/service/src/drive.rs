@@ -5,13 +5,13 @@ use std::io;
 use nix::libc::{SIGHUP, SIGUSR2};
 use nix::unistd::getppid;
 use paceline_linux::{
-    Ended, EventLoop, EventLoopConfig, Housekeeping, Termination, privilege, seccomp, timer,
+    EventLoop, EventLoopConfig, Housekeeping, LoopEnd, Termination, privilege, seccomp, timer,
 };
 use paceline_wire::Node;
 
 use super::attach::{Absence, Attached, PacketScope, Refresh};
 use super::handover::Inherited;
-use super::rescaling::{Rescaling, Running};
+use super::rescaling::{Rescaling, RescalingThread};
 use super::successor;
 use crate::Options;
 use crate::error::{Error, Result};
@@ -21,9 +21,9 @@ pub(super) enum LifecycleEvent<'a, 'b> {
     /// Packets pass from here on. Signals are blocked in threads that start from here on.
     Start,
     /// A turn, eight times a second. If the gateway is not in place, with the reason.
-    Turn(&'a mut Housekeeping<'b>, Option<&'a Absence>),
+    Tick(&'a mut Housekeeping<'b>, Option<&'a Absence>),
     /// The gateway is in place again after an absence.
-    Back,
+    Rejoined,
     /// SIGHUP.
     Hangup,
     /// The loop was stopped, perhaps for a successor.
@@ -43,10 +43,10 @@ pub(super) struct HandoverAttempt<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandoverOutcome {
     /// No handover: the gateway ends.
-    Nothing,
+    NotAsked,
     /// A successor could not take over. The gateway goes on.
     Failed,
-    Over,
+    TakenOver,
 }
 
 /// The parts of a gateway besides its node.
@@ -91,31 +91,32 @@ pub(super) fn drive<N: Node>(
     loop {
         let turn = |node: &mut N, housekeeping: &mut Housekeeping<'_>| {
             if attached.refresh(housekeeping, is_needed(node))? == Refresh::Joined {
-                rescaling.iter().for_each(Running::renew);
-                tell(node, LifecycleEvent::Back)?;
+                rescaling.iter().for_each(RescalingThread::renew);
+                tell(node, LifecycleEvent::Rejoined)?;
             }
             if options.parent.is_some_and(|parent| getppid().as_raw() != parent) {
                 housekeeping.stop();
             }
-            tell(node, LifecycleEvent::Turn(housekeeping, attached.absence()))
+            tell(node, LifecycleEvent::Tick(housekeeping, attached.absence()))
         };
         let ended = event_loop.run(node, turn).map_err(wrong)?;
         match ended {
-            Ended::Signal(SIGHUP) if options.config.is_some() => {
+            LoopEnd::Signal(SIGHUP) if options.config.is_some() => {
                 tell(node, LifecycleEvent::Hangup).map_err(wrong)?
             }
             // The parent replaces the workers.
-            Ended::Signal(SIGUSR2) if options.worker.is_some() => {}
-            Ended::Signal(SIGUSR2) => successor::start(),
-            Ended::Signal(number) => break tracing::info!("stops: received signal {number}"),
-            Ended::Stopped => {
+            LoopEnd::Signal(SIGUSR2) if options.worker.is_some() => {}
+            LoopEnd::Signal(SIGUSR2) => successor::start(),
+            LoopEnd::Signal(number) => break tracing::info!("stops: received signal {number}"),
+            LoopEnd::Stopped => {
                 let (event_loop, attached) = (&mut event_loop, &mut attached);
-                let mut handing = HandoverAttempt { event_loop, attached, outcome: HandoverOutcome::Nothing };
+                let mut handing =
+                    HandoverAttempt { event_loop, attached, outcome: HandoverOutcome::NotAsked };
                 tell(node, LifecycleEvent::Stopped(&mut handing)).map_err(wrong)?;
                 match handing.outcome {
-                    HandoverOutcome::Nothing => break,
+                    HandoverOutcome::NotAsked => break,
                     HandoverOutcome::Failed => {}
-                    HandoverOutcome::Over => {
+                    HandoverOutcome::TakenOver => {
                         if let Some(rescaling) = rescaling {
                             rescaling.leave();
                         }

@@ -11,7 +11,7 @@ use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, Payload, Tc
 pub use super::handover::exercise::state;
 
 use super::control::Request;
-use super::http::{self, Parsed};
+use super::http::{self, ParseResult};
 use super::policy;
 use super::rows::Report;
 
@@ -44,13 +44,13 @@ pub fn policy(data: &[u8]) {
 /// arrives.
 pub fn http(data: &[u8]) {
     let whole = http::read(data);
-    if let Parsed::For(wanted) = &whole {
+    if let ParseResult::Complete(wanted) = &whole {
         assert!(data.starts_with(b"GET ") || data[0].is_ascii_control(), "only GET is answered");
         assert!(!wanted.path.contains('?'));
     }
     for cut in [data.len() / 2, data.len().saturating_sub(1)] {
         match http::read(&data[..cut]) {
-            Parsed::More => {}
+            ParseResult::Incomplete => {}
             part => assert_eq!(part, whole, "cut at {cut}"),
         }
     }

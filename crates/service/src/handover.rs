@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use paceline_gateway::{Gateway, SplitTakenOver, State, TakenOver};
+use paceline_gateway::{Gateway, GatewayState, RestoredGateway, RestoredSplitFlow};
 use paceline_linux::{EventLoop, PortCounters, handover};
 use paceline_wire::{Instant, Packet, PortId};
 use serde::{Deserialize, Serialize};
@@ -49,19 +49,19 @@ pub(super) struct Offer {
 /// Content of the sealed memory, for writing. Fields have names, so that a newer program can read the state of an
 /// older one.
 #[derive(Serialize)]
-struct Written<'a> {
+struct OutgoingState<'a> {
     started: Instant,
     time: Instant,
     totals: Totals,
     ports: Vec<PortCounters>,
     waiting: Vec<(PortId, Packet)>,
-    gateway: State<'a>,
-    split: split::Written<'a>,
+    gateway: GatewayState<'a>,
+    split: split::OutgoingSplitFlows<'a>,
 }
 
 /// Content of the sealed memory, for reading.
 #[derive(Deserialize)]
-pub(super) struct Memory {
+pub(super) struct IncomingState {
     /// Start time of the first of all these processes.
     pub(super) started: Instant,
     time: Instant,
@@ -69,9 +69,9 @@ pub(super) struct Memory {
     ports: Vec<PortCounters>,
     waiting: Vec<(PortId, Packet)>,
     #[serde(default)]
-    gateway: Option<TakenOver>,
+    gateway: Option<RestoredGateway>,
     #[serde(default)]
-    split: split::Read,
+    split: split::IncomingSplitFlows,
 }
 
 /// What the predecessor hands over.
@@ -90,14 +90,14 @@ pub(super) struct HandoverState<'a> {
 /// Hands over. Called after [`EventLoop::finish_turn`]. After an error the caller goes on: only a pause has happened.
 pub(super) fn give(stream: &UnixStream, node: &Gateway, state: HandoverState<'_>) -> io::Result<()> {
     let memory = handover::sealed(|file| {
-        let written = Written {
+        let written = OutgoingState {
             started: state.started,
             time: state.event_loop.time(),
             totals: state.totals,
             ports: state.event_loop.port_counters(),
             waiting: state.event_loop.waiting(),
             gateway: node.state(),
-            split: split::Written(node),
+            split: split::OutgoingSplitFlows(node),
         };
         digest::write(BufWriter::with_capacity(1 << 20, file), |out| {
             rmp_serde::encode::write_named(out, &written).map_err(io::Error::other)
@@ -138,7 +138,7 @@ pub(super) struct Inherited {
     pub(super) offer: Offer,
     descriptors: Vec<(Role, OwnedFd)>,
     /// `None` if this program cannot read it.
-    pub(super) memory: Option<Memory>,
+    pub(super) memory: Option<IncomingState>,
 }
 
 /// Asks the running gateway for everything. That gateway then waits until [`Inherited::confirm`], or until the
@@ -195,7 +195,7 @@ impl Inherited {
     }
 
     /// Returns the gateway's own state and its split flows. `None` at a second call.
-    pub(super) fn gateway(&mut self) -> Option<(TakenOver, Vec<SplitTakenOver>)> {
+    pub(super) fn gateway(&mut self) -> Option<(RestoredGateway, Vec<RestoredSplitFlow>)> {
         let memory = self.memory.as_mut()?;
         Some((memory.gateway.take()?, std::mem::take(&mut memory.split.0)))
     }
@@ -217,7 +217,7 @@ impl Inherited {
         }
     }
 
-    fn read(&mut self) -> Result<Memory> {
+    fn read(&mut self) -> Result<IncomingState> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::failed(format!("cannot read the other gateway's state: {error}"))
         };

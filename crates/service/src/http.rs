@@ -95,9 +95,9 @@ impl HttpConnection {
             let count = self.stream.read(&mut bytes)?;
             self.request.extend_from_slice(&bytes[..count]);
             self.answer = match read(&self.request) {
-                Parsed::More if count > 0 && self.request.len() < REQUEST_MAX => return Ok(false),
-                Parsed::More | Parsed::Wrong => Some(answer(None, metrics)),
-                Parsed::For(wanted) => Some(answer(Some(&wanted), metrics)),
+                ParseResult::Incomplete if count > 0 && self.request.len() < REQUEST_MAX => return Ok(false),
+                ParseResult::Incomplete | ParseResult::Malformed => Some(answer(None, metrics)),
+                ParseResult::Complete(wanted) => Some(answer(Some(&wanted), metrics)),
             };
         }
         let Some(answer) = &mut self.answer else { return Ok(true) };
@@ -131,10 +131,10 @@ fn answer(wanted: Option<&HttpRequest>, metrics: &Metrics) -> Vec<u8> {
 
 /// The result of parsing a request so far.
 #[derive(Debug, PartialEq)]
-pub(super) enum Parsed {
-    More,
-    Wrong,
-    For(HttpRequest),
+pub(super) enum ParseResult {
+    Incomplete,
+    Malformed,
+    Complete(HttpRequest),
 }
 
 /// The content of a complete request.
@@ -145,20 +145,23 @@ pub(super) struct HttpRequest {
     pub(super) openmetrics: bool,
 }
 
-pub(super) fn read(bytes: &[u8]) -> Parsed {
+pub(super) fn read(bytes: &[u8]) -> ParseResult {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
-        Ok(httparse::Status::Partial) => Parsed::More,
+        Ok(httparse::Status::Partial) => ParseResult::Incomplete,
         Ok(httparse::Status::Complete(_)) if request.method == Some("GET") => {
             let path = request.path.unwrap_or_default();
             let accepts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
             let openmetrics = accepts
                 .filter_map(|header| std::str::from_utf8(header.value).ok())
                 .any(|kinds| kinds.contains("application/openmetrics-text"));
-            Parsed::For(HttpRequest { path: path.split('?').next().unwrap_or(path).to_owned(), openmetrics })
+            ParseResult::Complete(HttpRequest {
+                path: path.split('?').next().unwrap_or(path).to_owned(),
+                openmetrics,
+            })
         }
-        _ => Parsed::Wrong,
+        _ => ParseResult::Malformed,
     }
 }
 

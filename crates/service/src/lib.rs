@@ -70,7 +70,7 @@ fn forward(options: &Options) -> Result<()> {
     let mut told = false;
     let tell = |_: &mut NullForwarder, event: LifecycleEvent<'_, '_>| match event {
         // Written once, for programs that wait until forwarding begins.
-        LifecycleEvent::Turn(..) if !std::mem::replace(&mut told, true) => match &options.stats_json {
+        LifecycleEvent::Tick(..) if !std::mem::replace(&mut told, true) => match &options.stats_json {
             Some(path) => write_whole(path, "{}\n").map_err(io::Error::other),
             None => Ok(()),
         },

@@ -27,9 +27,9 @@ impl Supervisor {
             let mut seen = 0;
             loop {
                 thread::sleep(timeout / 4);
-                let beat = beats.load(Ordering::Relaxed);
-                if beat != seen {
-                    seen = beat;
+                let heartbeat = beats.load(Ordering::Relaxed);
+                if heartbeat != seen {
+                    seen = heartbeat;
                     tell(&[NotifyState::Watchdog]);
                 }
             }
@@ -38,7 +38,7 @@ impl Supervisor {
 
     /// Notes that packets pass, or that the interfaces keep the gateway from its place, which a restart would not
     /// change. Does only an addition unless something has changed.
-    pub(super) fn beat(&mut self, absence: Option<&Absence>) {
+    pub(super) fn heartbeat(&mut self, absence: Option<&Absence>) {
         if self.absence.as_ref() != absence {
             self.absence = absence.cloned();
             let status = absence.map_or("in place", |absence| &absence.reason);

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paceline_gateway::auto::{Decision, What};
+use paceline_gateway::auto::{Decision, DecisionKind};
 use paceline_gateway::{Event, Mode, Observer};
 use paceline_linux::shift_file::ShiftFile;
 use paceline_linux::{Fallback, Quantiles};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::files::LOG_MODE;
 use super::log_writer::LogWriter;
 use super::records::Records;
-use super::rescaling::{Change, Feed};
+use super::rescaling::{Change, RescalingSender};
 use super::totals::Totals;
 
 /// The log, which the gateway's observer and its housekeeping share.
@@ -44,12 +44,12 @@ struct Lines {
 
 /// The gateway's observer, which feeds a [`Log`].
 #[derive(Debug)]
-pub(super) struct Tap {
+pub(super) struct LogObserver {
     log: Shared,
     /// Gets the shifts of a flow before the SYN-ACK leaves.
     store: Option<ShiftFile>,
     /// Gets changes of the flows in the store.
-    feed: Option<Feed>,
+    feed: Option<RescalingSender>,
 }
 
 impl Log {
@@ -156,13 +156,13 @@ impl Log {
     }
 }
 
-impl Tap {
-    pub(super) fn new(log: Shared, store: Option<ShiftFile>, feed: Option<Feed>) -> Self {
-        Tap { log, store, feed }
+impl LogObserver {
+    pub(super) fn new(log: Shared, store: Option<ShiftFile>, feed: Option<RescalingSender>) -> Self {
+        LogObserver { log, store, feed }
     }
 }
 
-impl Observer for Tap {
+impl Observer for LogObserver {
     fn on_event(&mut self, now: Instant, flow: &FlowKey, event: &Event) {
         if let Some(store) = &mut self.store {
             let change = match event {
@@ -205,15 +205,17 @@ fn trace(flow: &FlowKey, event: &Event) {
 fn decided(flow: &FlowKey, decision: &Decision) {
     let (client, server, reason) = (flow.src, flow.dst, decision.reason);
     match decision.what {
-        What::Mode(Mode::Split(sender)) => {
+        DecisionKind::Mode(Mode::Split(sender)) => {
             let sender = sender.congestion();
             tracing::info!(%client, %server, %reason, %sender, "auto: split");
         }
-        What::Mode(_) => tracing::debug!(%client, %server, %reason, "auto: transparent"),
-        What::ServerRepairs => {
+        DecisionKind::Mode(_) => tracing::debug!(%client, %server, %reason, "auto: transparent"),
+        DecisionKind::ServerRepairs => {
             tracing::info!(%client, %server, %reason, "auto: the server repairs from here on")
         }
-        What::Passes => tracing::info!(%client, %server, %reason, "auto: the flow passes from here on"),
+        DecisionKind::Passes => {
+            tracing::info!(%client, %server, %reason, "auto: the flow passes from here on")
+        }
     }
 }
 
@@ -271,7 +273,7 @@ mod tests {
         let start = Instant::from_nanos(5_000_000_000);
         let log = Log::create(start, Some(&events), Some(&series), None, false).unwrap();
         let shared = Arc::new(Mutex::new(log));
-        let mut tap = Tap::new(shared.clone(), None, None);
+        let mut tap = LogObserver::new(shared.clone(), None, None);
         let flow = FlowKey { src: "10.0.0.2:40000".parse().unwrap(), dst: "10.0.0.1:80".parse().unwrap() };
         let sent = Event::Sent { bytes: 1448, sojourn: Duration::from_millis(3), retransmission: false };
         tap.on_event(start + Duration::from_millis(10), &flow, &sent);

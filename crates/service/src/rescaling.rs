@@ -30,9 +30,9 @@ pub(super) enum Change {
 
 /// Takes changes from the packet thread.
 #[derive(Debug)]
-pub(super) struct Feed(SyncSender<Change>);
+pub(super) struct RescalingSender(SyncSender<Change>);
 
-impl Feed {
+impl RescalingSender {
     /// Sends a change without waiting. If it does not fit, it is lost: a flow then suffers without the gateway, or an
     /// entry stays for a day.
     pub(super) fn tell(&self, change: Change) {
@@ -55,13 +55,13 @@ impl Rescaling {
         Rescaling { sender, changes, flows: flows.iter().copied().collect() }
     }
 
-    pub(super) fn feed(&self) -> Feed {
-        Feed(self.sender.clone())
+    pub(super) fn feed(&self) -> RescalingSender {
+        RescalingSender(self.sender.clone())
     }
 
     /// Starts the thread in the calling thread's network namespace. The gateway's own rule must be in force. With a
     /// predecessor, the thread waits until the predecessor has ended.
-    pub(super) fn start(self, config: RescaleConfig, predecessor: Option<UnixStream>) -> Running {
+    pub(super) fn start(self, config: RescaleConfig, predecessor: Option<UnixStream>) -> RescalingThread {
         let Rescaling { sender, changes, flows } = self;
         let thread = thread::spawn(move || {
             if let Some(stream) = predecessor {
@@ -74,18 +74,18 @@ impl Rescaling {
                 );
             }
         });
-        Running { sender, thread }
+        RescalingThread { sender, thread }
     }
 }
 
 /// The running thread.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RescalingThread {
     sender: SyncSender<Change>,
     thread: JoinHandle<()>,
 }
 
-impl Running {
+impl RescalingThread {
     /// Reports that the gateway has joined its interfaces again. Does not wait. A lost message is made up for when
     /// the table is next created.
     pub(super) fn renew(&self) {

@@ -11,21 +11,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use paceline_gateway::config::{LimitsConfig, OtherMode};
-use paceline_gateway::{Gateway, GatewayConfig, SplitTakenOver, TakenOver};
+use paceline_gateway::{Gateway, GatewayConfig, RestoredGateway, RestoredSplitFlow};
 use paceline_linux::shift_file::ShiftFile;
 use paceline_linux::{Fallback, Housekeeping, clock, timer};
 use paceline_wire::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::attach::{self, Absence, PacketScope};
-use super::capture::{CaptureService, Interfaces, Watched};
+use super::capture::{CaptureService, CapturingGateway, Interfaces};
 use super::control::{self, Control, Identity};
 use super::drive::{HandoverAttempt, HandoverOutcome, LifecycleEvent, LoopSetup, drive};
 use super::handover::{self, HandoverState, Inherited};
 use super::http;
 use super::metrics::{Labels, Metrics};
 use super::notify::Supervisor;
-use super::observer::{Log, Shared, Tap};
+use super::observer::{Log, LogObserver, Shared};
 use super::place::Role;
 use super::records::Records;
 use super::reload::Reload;
@@ -86,7 +86,7 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
     if let Some(memory) = inherited.as_ref().and_then(|inherited| inherited.memory.as_ref()) {
         log.lock().unwrap_or_else(PoisonError::into_inner).totals = memory.totals;
     }
-    let tap = Box::new(Tap::new(log, Some(store), Some(rescaling.feed())));
+    let tap = Box::new(LogObserver::new(log, Some(store), Some(rescaling.feed())));
     let mut node = match inherited.as_mut().and_then(handover::Inherited::gateway) {
         Some((state, split)) => take_over(config, tap, state, split),
         None => Gateway::with_observer(config, tap),
@@ -100,7 +100,7 @@ pub(super) fn run(options: &Options, config: GatewayConfig) -> Result<()> {
         }
     }
     let slice = options.slice(config_prefixes);
-    let mut node = Watched::new(node, service.captures.clone());
+    let mut node = CapturingGateway::new(node, service.captures.clone());
     let scope = PacketScope { datagrams, slice };
     let setup = LoopSetup { rescaling: Some(rescaling), inherited, scope, pool_bytes };
     drive(options, &mut node, setup, |node| node.split_flows() > 0, |node, event| service.on(node, event))
@@ -111,7 +111,12 @@ fn hash_key() -> [u64; 2] {
     [0, 1].map(|_| RandomState::new().build_hasher().finish())
 }
 
-fn take_over(config: GatewayConfig, tap: Box<Tap>, state: TakenOver, split: Vec<SplitTakenOver>) -> Gateway {
+fn take_over(
+    config: GatewayConfig,
+    tap: Box<LogObserver>,
+    state: RestoredGateway,
+    split: Vec<RestoredSplitFlow>,
+) -> Gateway {
     let before = state.split_flows();
     let node = Gateway::take_over(config, tap, state, split);
     if let lost @ 1.. = before.saturating_sub(node.split_flows()) {
@@ -215,14 +220,14 @@ impl<'a> Service<'a> {
         })
     }
 
-    fn on(&mut self, node: &mut Watched, event: LifecycleEvent<'_, '_>) -> io::Result<()> {
+    fn on(&mut self, node: &mut CapturingGateway, event: LifecycleEvent<'_, '_>) -> io::Result<()> {
         match event {
             LifecycleEvent::Start => self.start(),
-            LifecycleEvent::Turn(housekeeping, absence) => {
+            LifecycleEvent::Tick(housekeeping, absence) => {
                 node.turn(housekeeping.now);
                 self.turn(node, housekeeping, absence)
             }
-            LifecycleEvent::Back => {
+            LifecycleEvent::Rejoined => {
                 node.let_go_of_split_flows(clock::now());
                 Ok(())
             }
@@ -262,7 +267,7 @@ impl<'a> Service<'a> {
         housekeeping: &mut Housekeeping<'_>,
         absence: Option<&Absence>,
     ) -> io::Result<()> {
-        self.supervisor.beat(absence);
+        self.supervisor.heartbeat(absence);
         node.note_wait(housekeeping.waited());
         self.reload.finish(node);
         self.successor = self.status.successor();
@@ -317,7 +322,7 @@ impl<'a> Service<'a> {
     }
 
     /// Hands everything over to the process that asked, if one did.
-    fn stopped(&mut self, node: &mut Watched, handing: &mut HandoverAttempt<'_>) -> io::Result<()> {
+    fn stopped(&mut self, node: &mut CapturingGateway, handing: &mut HandoverAttempt<'_>) -> io::Result<()> {
         let Some(stream) = self.successor.take() else { return Ok(()) };
         let (Some(control), Some(flows)) = (&self.control, &self.flows) else { return Ok(()) };
         // Otherwise the kernel would forward, bypassing both processes, and reset split flows.
@@ -348,7 +353,7 @@ impl<'a> Service<'a> {
             handing.outcome = HandoverOutcome::Failed;
             return Ok(());
         }
-        handing.outcome = HandoverOutcome::Over;
+        handing.outcome = HandoverOutcome::TakenOver;
         if let Ok(peer) = getsockopt(&stream, PeerCredentials) {
             tracing::info!("process {} goes on with {}", peer.pid(), counted(node.flows(), "flow"));
             self.supervisor.succeeded_by(peer.pid().unsigned_abs());

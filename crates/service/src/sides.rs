@@ -5,12 +5,12 @@ use paceline_wire::{Flags, Packet, PortId};
 
 /// Observes which side opens connections, until that is clear.
 #[derive(Debug, Default)]
-pub(super) struct Sides {
+pub(super) struct SideDetector {
     by_servers: u32,
     is_clear: bool,
 }
 
-impl Sides {
+impl SideDetector {
     /// Examines a packet. True once, when the interfaces are found to be swapped.
     pub(super) fn are_swapped(&mut self, port: PortId, packet: &Packet) -> bool {
         if self.is_clear || !packet.tcp().is_some_and(|tcp| is_first(tcp.flags())) {
@@ -51,10 +51,10 @@ mod tests {
     #[test]
     fn only_servers_that_open_everything_are_clients() {
         let (opens, answers) = (packet(Flags::SYN), packet(Flags::SYN | Flags::ACK));
-        let mut swapped = Sides::default();
+        let mut swapped = SideDetector::default();
         let told: Vec<usize> = (0..60).filter(|_| swapped.are_swapped(WAN, &opens)).collect();
         assert_eq!(told, [19]);
-        let mut right = Sides::default();
+        let mut right = SideDetector::default();
         for round in 0..60 {
             assert!(!right.are_swapped(WAN, &answers));
             assert!(!right.are_swapped(if round == 10 { RADIO } else { WAN }, &opens));

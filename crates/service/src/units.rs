@@ -96,14 +96,14 @@ deserialize_from_text!(Rate, Time, Size);
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_nanos() {
-            ns if ns >= 1_000_000_000 => write!(f, "{}s", tidy(ns as f64 / 1e9)),
-            ns => write!(f, "{}ms", tidy(ns as f64 / 1e6)),
+            ns if ns >= 1_000_000_000 => write!(f, "{}s", format_number(ns as f64 / 1e9)),
+            ns => write!(f, "{}ms", format_number(ns as f64 / 1e6)),
         }
     }
 }
 
 /// Formats `number` with at most six digits after the point and without trailing zeros.
-pub fn tidy(number: f64) -> String {
+pub fn format_number(number: f64) -> String {
     let text = format!("{number:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
@@ -138,6 +138,6 @@ mod tests {
         for text in ["100ms", "1.5s", "0.02ms", "60s"] {
             assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
         }
-        assert_eq!(tidy(0.0060), "0.006");
+        assert_eq!(format_number(0.0060), "0.006");
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn run(options: &Options, config: &GatewayConfig) -> Result<()> {
                 SIGHUP if options.config.is_some() => {
                     workers.iter().for_each(|worker| worker.signal(Signal::SIGHUP))
                 }
-                SIGUSR2 => workers.iter_mut().for_each(Worker::succeed),
+                SIGUSR2 => workers.iter_mut().for_each(Worker::start_successor),
                 _ => {
                     supervisor.stopping();
                     return stop(workers);
@@ -66,7 +66,7 @@ pub(super) fn run(options: &Options, config: &GatewayConfig) -> Result<()> {
         workers.iter_mut().for_each(Worker::look);
         awaited.retain(|worker| !answers(options, *worker));
         if awaited.is_empty() {
-            supervisor.beat(None);
+            supervisor.heartbeat(None);
         }
         thread::sleep(INTERVAL);
     }
@@ -138,7 +138,7 @@ impl Worker {
     }
 
     /// Starts a successor from the presently installed program, unless a takeover is already in progress.
-    fn succeed(&mut self) {
+    fn start_successor(&mut self) {
         if self.successor.is_some() || self.died.is_some() {
             return;
         }

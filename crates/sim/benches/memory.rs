@@ -9,7 +9,7 @@ mod cases;
 
 use std::alloc::System;
 
-use paceline_sim::{Watch, run_watched};
+use paceline_sim::{RunObserver, run_watched};
 use paceline_wire::Instant;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -23,7 +23,7 @@ struct Most<'a> {
     allocations: Vec<usize>,
 }
 
-impl Watch for Most<'_> {
+impl RunObserver for Most<'_> {
     fn goes_on(&mut self, _now: Instant) -> bool {
         let change = self.region.change();
         self.bytes = self.bytes.max(change.bytes_allocated.saturating_sub(change.bytes_deallocated));

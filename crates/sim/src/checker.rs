@@ -83,7 +83,7 @@ impl Checker {
         self.0.borrow_mut().beyond_window = true;
     }
 
-    /// Ignores packets with bytes, which come from an attacker (`Watch::meddle`). No end accepts his packets.
+    /// Ignores packets with bytes, which come from an attacker (`RunObserver::inject`). No end accepts his packets.
     pub(crate) fn ignore_bytes(&self) {
         self.0.borrow_mut().forgeries = true;
     }

@@ -56,7 +56,7 @@ pub fn draw_link(random: &mut Random, until: Duration) -> LinkConfig {
 }
 
 /// Returns the same link without faults. It keeps its rate, its delay and its queue.
-pub fn heal(link: &LinkConfig) -> LinkConfig {
+pub fn without_faults(link: &LinkConfig) -> LinkConfig {
     LinkConfig {
         rate: link.rate.clone(),
         queue: link.queue,

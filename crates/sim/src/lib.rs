@@ -62,7 +62,7 @@ pub mod workload;
 
 pub use network::{Counts, Hop, LinkId, Network, NodeId, Progress, RouteBy, SwitchId, Tap};
 pub use queue::EventQueue;
-pub use run::{Watch, run, run_all, run_tapped, run_watched};
+pub use run::{RunObserver, run, run_all, run_tapped, run_watched};
 pub use scenario::{Scenario, ScenarioError};
 pub use seed::seed_of;
 pub use topology::transfer_of;

@@ -6,7 +6,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use paceline_gateway::auto::Memory;
+use paceline_gateway::auto::PathHistory;
 use paceline_gateway::{Event, Gateway};
 use paceline_path::random::Random;
 use paceline_tcp::Status;
@@ -50,7 +50,7 @@ pub fn run_tapped(scenario: &Scenario, taps: Vec<(&str, Box<dyn Tap>)>) -> Resul
 pub fn run_watched(
     scenario: &Scenario,
     taps: Vec<(&str, Box<dyn Tap>)>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn RunObserver,
 ) -> Result<RunResult, ScenarioError> {
     let mut run =
         Run { topology: Topology::build(scenario)?, scenario, groups: Vec::new(), findings: Vec::new() };
@@ -58,14 +58,14 @@ pub fn run_watched(
         run.topology.tap(name, tap)?;
     }
     // A watch that acts may change the gateway's mode, and lets it get packets that pass no link.
-    if scenario.checked && !watch.meddles() {
+    if scenario.checked && !watch.injects() {
         run.topology.check_gateway(scenario);
     }
     run.add_flows()?;
     run.run_until_end(watch)?;
     let at_end = run.at_end();
     if scenario.heals {
-        run.topology.heal(scenario)?;
+        run.topology.remove_faults(scenario)?;
     }
     run.run_until_done(watch)?;
     if let Some(SimNode::Gateway(node)) =
@@ -77,7 +77,7 @@ pub fn run_watched(
 }
 
 /// Looks on while a scenario runs.
-pub trait Watch {
+pub trait RunObserver {
     /// Sees the state of a sender whose transfer goes on. `transfer` is its number among all transfers of the scenario.
     fn sender(&mut self, _now: Instant, _transfer: usize, _status: &Status, _read_bytes: u64) {}
 
@@ -88,21 +88,21 @@ pub trait Watch {
     fn gateway(&mut self, _now: Instant, _transfer: usize, _event: &Event) {}
 
     /// Sees the gateway's memory at the end.
-    fn memory(&mut self, _memory: &Memory) {}
+    fn memory(&mut self, _memory: &PathHistory) {}
 
     /// True if the watch wants to see senders and receivers. To look at all of them takes time.
-    fn looks_at_ends(&self) -> bool {
+    fn observes_ends(&self) -> bool {
         true
     }
 
     /// True if the watch acts on the gateway.
-    fn meddles(&self) -> bool {
+    fn injects(&self) -> bool {
         false
     }
 
     /// Acts on the gateway, for example replaces it by another one. Returns packets of an attacker, each with the port
     /// at which it arrives. They carry bytes. The scenario's hosts send only lengths, so the two can be told apart.
-    fn meddle(&mut self, _now: Instant, _gateway: &mut Gateway) -> Vec<(PortId, Packet)> {
+    fn inject(&mut self, _now: Instant, _gateway: &mut Gateway) -> Vec<(PortId, Packet)> {
         Vec::new()
     }
 
@@ -113,8 +113,8 @@ pub trait Watch {
 }
 
 /// A watch that does nothing.
-impl Watch for () {
-    fn looks_at_ends(&self) -> bool {
+impl RunObserver for () {
+    fn observes_ends(&self) -> bool {
         false
     }
 }
@@ -177,7 +177,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn run_until_end(&mut self, watch: &mut dyn Watch) -> Result<(), ScenarioError> {
+    fn run_until_end(&mut self, watch: &mut dyn RunObserver) -> Result<(), ScenarioError> {
         let mut now = self.scenario.begins;
         while now < self.end() && !(self.scenario.ends_early && self.is_done()) {
             now = (now + STEP).min(self.end());
@@ -191,7 +191,7 @@ impl Run<'_> {
     }
 
     /// Closes the flows without an end. Lets the other flows go on until `patience` ends.
-    fn run_until_done(&mut self, watch: &mut dyn Watch) -> Result<(), ScenarioError> {
+    fn run_until_done(&mut self, watch: &mut dyn RunObserver) -> Result<(), ScenarioError> {
         let Topology { network, .. } = &mut self.topology;
         let end = network.now();
         for group in self.groups.iter().filter(|group| group.is_endless()) {
@@ -208,11 +208,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn step(&mut self, now: Instant, watch: &mut dyn Watch) -> Result<(), ScenarioError> {
+    fn step(&mut self, now: Instant, watch: &mut dyn RunObserver) -> Result<(), ScenarioError> {
         if self.topology.network.run_until(now) == Progress::Stuck {
             return Err(ScenarioError::Stuck);
         }
-        self.meddle(now, watch);
+        self.inject(now, watch);
         let network = &self.topology.network;
         let enough = |up: bool| {
             let direction = if up { "_up" } else { "_down" };
@@ -230,16 +230,16 @@ impl Run<'_> {
         if watch.goes_on(now) { Ok(()) } else { Err(ScenarioError::GivenUp) }
     }
 
-    fn meddle(&mut self, now: Instant, watch: &mut dyn Watch) {
+    fn inject(&mut self, now: Instant, watch: &mut dyn RunObserver) {
         let Topology { network, gateway, .. } = &mut self.topology;
         let Some(id) = gateway.as_ref().map(|gateway| gateway.id) else { return };
         // `node_mut` lets the network call the node, even if nothing was done to it. So only a watch that acts may
         // reach it.
-        if !watch.meddles() {
+        if !watch.injects() {
             return;
         }
         let SimNode::Gateway(node) = network.node_mut(id) else { return };
-        for (port, packet) in watch.meddle(now, node) {
+        for (port, packet) in watch.inject(now, node) {
             network.node_mut(id).handle_packet(now, port, packet);
         }
     }

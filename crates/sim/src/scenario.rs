@@ -4,7 +4,7 @@ use std::fmt;
 
 use paceline_adhoc::{AdHocConfig, AdHocError};
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::auto::Memory;
+use paceline_gateway::auto::PathHistory;
 use paceline_gateway::config::ShareConfig;
 use paceline_path::{ConfigError, LinkConfig};
 use paceline_tcp::Config;
@@ -30,7 +30,7 @@ pub struct Scenario {
     /// An accelerator between two links of the path.
     pub gateway: Option<GatewayAt>,
     /// The gateway's memory of earlier flows.
-    pub memory: Memory,
+    pub memory: PathHistory,
     /// An ad-hoc network between two links of the path. A gateway at the same place is nearer to the servers.
     pub ad_hoc: Option<AdHocAt>,
     /// The flows.
@@ -193,7 +193,7 @@ impl Default for Scenario {
             path: Vec::new(),
             link_seeds: Vec::new(),
             gateway: None,
-            memory: Memory::default(),
+            memory: PathHistory::default(),
             ad_hoc: None,
             flows: Vec::new(),
             patience: Duration::from_secs(600),

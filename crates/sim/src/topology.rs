@@ -11,7 +11,7 @@ use paceline_path::{Link, LinkConfig};
 use paceline_wire::{FlowKey, Instant, PortId};
 
 use crate::checker::{Checker, GatewayChecker, Side};
-use crate::faults::heal;
+use crate::faults::without_faults;
 use crate::host::{HOST, SimNode};
 use crate::measure::{LinkMeter, PathProbe, Quantiles};
 use crate::network::{Hop, LinkId, Network, NodeId, RouteBy, SwitchId, Tap};
@@ -136,12 +136,12 @@ impl Topology {
     }
 
     /// Replaces all links by links without faults.
-    pub(crate) fn heal(&mut self, scenario: &Scenario) -> Result<(), ScenarioError> {
+    pub(crate) fn remove_faults(&mut self, scenario: &Scenario) -> Result<(), ScenarioError> {
         let down = scenario.path.iter().map(|link| &link.down);
         let up = scenario.path.iter().map(|link| &link.up);
         for (link, config) in self.links.iter().zip(down.chain(up)) {
             // The start is the same, so steps of rate and delay continue.
-            let healed = Link::new(heal(config), 0, scenario.begins)
+            let healed = Link::new(without_faults(config), 0, scenario.begins)
                 .map_err(|error| ScenarioError::Link(link.name.clone(), error))?;
             *self.network.link_mut(link.id) = healed;
         }

@@ -4,13 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use paceline_gateway::GatewayConfig;
-use paceline_gateway::auto::Memory;
+use paceline_gateway::auto::PathHistory;
 use paceline_gateway::config::Profile;
 use paceline_path::random::Probability;
 use paceline_path::{Delay, LinkConfig, Loss, QueueLimit, RateProcess, RateStep};
 use paceline_sim::scenario::{Flow, GatewayAt, Load, PathLink, Scenario, TcpFlow, Transport};
 use paceline_sim::workload::{Reader, SizeRange};
-use paceline_sim::{Watch, run_watched};
+use paceline_sim::{RunObserver, run_watched};
 use paceline_tcp::{Config, CongestionName, ReceiveBuffer, ReceiveWindowName};
 use paceline_wire::{Duration, Rate};
 
@@ -47,7 +47,7 @@ struct Outcome {
     delay_ms: f64,
     split: u64,
     repeated: u64,
-    memory: Memory,
+    memory: PathHistory,
 }
 
 fn scenario(cell: Cell, gateway: Option<GatewayConfig>) -> Scenario {
@@ -91,10 +91,10 @@ fn scenario(cell: Cell, gateway: Option<GatewayConfig>) -> Scenario {
 }
 
 #[derive(Default)]
-struct Remembers(Memory);
+struct Remembers(PathHistory);
 
-impl Watch for Remembers {
-    fn memory(&mut self, memory: &Memory) {
+impl RunObserver for Remembers {
+    fn memory(&mut self, memory: &PathHistory) {
         self.0 = memory.clone();
     }
 }

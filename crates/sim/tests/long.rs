@@ -15,7 +15,7 @@ use draw::{Drawn, bounds, draw, of_the_text, profiles, repairs};
 use paceline_gateway::config::Profile;
 use paceline_sim::result::RunResult;
 use paceline_sim::scenario::Transport;
-use paceline_sim::{Watch, run_watched};
+use paceline_sim::{RunObserver, run_watched};
 use paceline_tcp::{Config, Status};
 use paceline_wire::{Duration, Instant};
 
@@ -220,7 +220,7 @@ struct Progress {
     stood_until: Instant,
 }
 
-impl Watch for Progress {
+impl RunObserver for Progress {
     fn sender(&mut self, now: Instant, _transfer: usize, _status: &Status, read_bytes: u64) {
         self.now = now;
         if now <= FIRST {

@@ -63,7 +63,7 @@ pub enum CloseReason {
 
 /// Initial sequence number and timestamp of a connection that stands in for another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Origin {
+pub struct InitialNumbers {
     /// The initial sequence number.
     pub isn: Seq,
     /// Timestamp value at the time of opening.
@@ -90,7 +90,7 @@ pub struct Connection {
     /// Position of our SYN; the first byte is the next one.
     iss: u64,
     /// Options that the handshake negotiated.
-    agreed: Agreed,
+    agreed: NegotiatedOptions,
     handshake: parts::Handshake,
     timers: parts::Timers,
     output: parts::Pending,
@@ -105,7 +105,7 @@ pub struct Connection {
 
 /// Options that the two SYNs negotiated.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-struct Agreed {
+struct NegotiatedOptions {
     timestamps: bool,
     sack: bool,
     /// Window scale shifts of the peer's windows and of ours.
@@ -128,7 +128,7 @@ impl Connection {
     }
 
     /// As [`connect`](Self::connect), with given initial numbers instead of a seed.
-    pub fn connect_as(config: &Config, key: FlowKey, origin: Origin, now: Instant) -> Connection {
+    pub fn connect_as(config: &Config, key: FlowKey, origin: InitialNumbers, now: Instant) -> Connection {
         Connection::open(config, key, origin.numbers(config, now), now)
     }
 
@@ -139,7 +139,12 @@ impl Connection {
     }
 
     /// As [`accept`](Self::accept), with given initial numbers instead of a seed.
-    pub fn accept_as(config: &Config, syn: &Packet, origin: Origin, now: Instant) -> Option<Connection> {
+    pub fn accept_as(
+        config: &Config,
+        syn: &Packet,
+        origin: InitialNumbers,
+        now: Instant,
+    ) -> Option<Connection> {
         Connection::answer(config, syn, origin.numbers(config, now), now)
     }
 
@@ -181,7 +186,7 @@ impl Connection {
             receiver: Receiver::new(config, rcv_nxt),
             queue: SendQueue::new(iss + 1, buffer),
             iss,
-            agreed: Agreed::default(),
+            agreed: NegotiatedOptions::default(),
             handshake: parts::Handshake::default(),
             timers: parts::Timers::default(),
             output: parts::Pending::default(),
@@ -302,7 +307,7 @@ impl Connection {
     }
 }
 
-impl Origin {
+impl InitialNumbers {
     fn numbers(self, config: &Config, now: Instant) -> u64 {
         let offset = self.tsval.wrapping_sub(config.timestamp_clock.ticks(now));
         u64::from(offset) << 32 | u64::from(self.isn.0)

@@ -78,7 +78,7 @@ mod status;
 
 pub use config::{Config, Hack1Changes, KeepAlive, ReceiveBuffer, RtoName, TimestampClock, ValidationName};
 pub use congestion::{CaState, CongestionControl, CongestionName, HystartName};
-pub use connection::{CloseReason, Connection, Origin, State};
+pub use connection::{CloseReason, Connection, InitialNumbers, State};
 pub use delivery::Delivery;
 pub use detection::{DetectionName, LossDetection, NclConfig, TauCd};
 pub use endpoint::{ConnectionId, Endpoint, PORT};
@@ -92,4 +92,4 @@ pub use reduction::{RateReduction, ReductionName};
 pub use schedule::ScheduleName;
 pub use scoreboard::{Mark, Scoreboard, Segment, SendStamp};
 pub use send_buffer::SendBufferName;
-pub use status::{Busy, Episodes, Pulse, Received, Sent, Status, Timing, Windows};
+pub use status::{BusyTime, Episodes, Received, Sent, Status, StatusSummary, Timing, Windows};

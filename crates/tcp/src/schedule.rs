@@ -28,9 +28,9 @@ named! {
 
 impl ScheduleName {
     /// A new instance; `None` for the window alone.
-    pub(crate) fn build(self) -> Option<Accelerated> {
+    pub(crate) fn build(self) -> Option<SendSchedule> {
         let regrows = self == ScheduleName::Suppressing;
-        self.exceeds_window().then(|| Accelerated { regrows, ..Accelerated::default() })
+        self.exceeds_window().then(|| SendSchedule { regrows, ..SendSchedule::default() })
     }
 
     /// True if more than the receiver offers may be outstanding.
@@ -41,7 +41,7 @@ impl ScheduleName {
 
 /// The schedule of one connection.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Accelerated {
+pub(crate) struct SendSchedule {
     /// Flattened, as earlier versions write it.
     #[serde(flatten)]
     rate: ReceptionRate,
@@ -89,7 +89,7 @@ const SAMPLING: Sampling = Sampling {
     gap_max: Duration::MAX,
 };
 
-impl Accelerated {
+impl SendSchedule {
     /// Takes an ACK.
     pub(crate) fn on_ack(&mut self, content: &AckContent) {
         self.window_max = self.window_max.max(content.window);
@@ -154,8 +154,8 @@ mod tests {
     }
 
     /// 7.2 Mbit/s for a second.
-    fn settled(window: impl Fn(u64) -> u64) -> Accelerated {
-        let mut schedule = Accelerated::default();
+    fn settled(window: impl Fn(u64) -> u64) -> SendSchedule {
+        let mut schedule = SendSchedule::default();
         (0..100).for_each(|i| schedule.on_ack(&content(10 * i, 9_000 * i, window(i))));
         schedule
     }
@@ -164,7 +164,7 @@ mod tests {
     fn a_receiver_that_keeps_up_is_sent_a_round_trip_more() {
         assert_eq!(settled(|_| 17_520).extension(), 90_000);
         // The first ACKs give no estimate.
-        let mut schedule = Accelerated::default();
+        let mut schedule = SendSchedule::default();
         (0..10).for_each(|i| schedule.on_ack(&content(10 * i, 9_000 * i, 17_520)));
         assert_eq!(schedule.extension(), 0);
     }
@@ -196,7 +196,7 @@ mod tests {
     /// A round trip of data does not leave at once.
     #[test]
     fn after_a_hole_the_extension_grows_with_what_is_acknowledged() {
-        let mut schedule = Accelerated { regrows: true, ..settled(|_| 17_520) };
+        let mut schedule = SendSchedule { regrows: true, ..settled(|_| 17_520) };
         schedule.on_ack(&content(1_000, 900_000, 17_520));
         schedule.on_ack(&AckContent { hole: true, advanced: false, ..content(1_010, 900_000, 17_520) });
         let extensions: Vec<u64> = (0..12)
@@ -222,7 +222,7 @@ mod tests {
         }
         let link = Some(Rate::from_mbps(7.2));
         let before = Before { points: Vec::new(), link, reception: link, window_max: 17_520, extension: 0 };
-        let mut schedule: Accelerated =
+        let mut schedule: SendSchedule =
             rmp_serde::from_slice(&rmp_serde::to_vec_named(&before).unwrap()).unwrap();
         schedule.on_ack(&content(0, 9_000, 17_520));
         assert_eq!(schedule.extension(), 90_000);

@@ -72,7 +72,7 @@ pub(crate) struct Sender {
     pub(crate) report: report::Report,
     /// Segment to send whatever cwnd says: the tail loss probe, or the first segment after a timeout or at the start of
     /// recovery.
-    forced: Option<messages::Forced>,
+    forced: Option<messages::ForcedSegment>,
     hack1: hack1::Hack1,
     next_seg: next_seg::NextSeg,
     newreno: newreno::NewReno,
@@ -109,7 +109,7 @@ pub(crate) struct Totals {
 
 /// Options that the handshake negotiated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Agreed {
+pub(crate) struct NegotiatedOptions {
     pub(crate) mss: u32,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
@@ -149,7 +149,7 @@ impl Sender {
     }
 
     /// The handshake is complete. Data starts at `start`, and the peer's first window is known.
-    pub(crate) fn on_established(&mut self, agreed: Agreed, start: u64, window: u64, wl1: u64) {
+    pub(crate) fn on_established(&mut self, agreed: NegotiatedOptions, start: u64, window: u64, wl1: u64) {
         self.mss = agreed.mss.max(1);
         self.sack_ok = agreed.sack;
         self.timestamps = agreed.timestamps;

@@ -33,7 +33,7 @@ pub struct Status {
     /// ECN was negotiated.
     pub ecn: bool,
     /// Segments in flight.
-    pub pulse: Pulse,
+    pub pulse: StatusSummary,
     /// The retransmission timer and the RTTs behind it.
     pub timing: Timing,
     /// The sender's windows and unsent data.
@@ -43,7 +43,7 @@ pub struct Status {
     /// Timeouts, recoveries and other episodes since the start.
     pub episodes: Episodes,
     /// The time that the sender had data to send, and what limited it.
-    pub busy: Busy,
+    pub busy: BusyTime,
     /// The receiver: received data and the offered window.
     pub receiver: Received,
 }
@@ -134,7 +134,7 @@ pub struct Episodes {
 
 /// The time that the sender had data to send, and what limited it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Busy {
+pub struct BusyTime {
     /// Time with data to send.
     pub busy_time: u64,
     /// Of that, limited by the peer's window.
@@ -174,7 +174,7 @@ pub struct Received {
 
 /// The most frequently read fields of a [`Status`], which are cheap to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pulse {
+pub struct StatusSummary {
     /// Segments sent and not cumulatively acknowledged.
     pub unacked: u32,
     /// Of those, reported by SACK.
@@ -191,9 +191,9 @@ pub struct Pulse {
 
 impl Connection {
     /// Returns a few numbers of the current state.
-    pub fn pulse(&self) -> Pulse {
+    pub fn pulse(&self) -> StatusSummary {
         let (Sender { board, rtt, .. }, in_flight) = (self.halves().0, self.halves().0.in_flight());
-        Pulse {
+        StatusSummary {
             unacked: board.packets_out(),
             sacked: board.packets_out() + board.retrans_out() - board.lost_out() - in_flight,
             lost: board.lost_out(),
@@ -223,7 +223,7 @@ impl Connection {
             window: Windows::of(sender, queue),
             sent: Sent::of(sender),
             episodes: Episodes::of(sender),
-            busy: Busy::of(sender, now),
+            busy: BusyTime::of(sender, now),
             receiver: Received::of(receiver, received_ce),
         }
     }
@@ -292,10 +292,10 @@ impl Episodes {
     }
 }
 
-impl Busy {
+impl BusyTime {
     fn of(sender: &Sender, now: Instant) -> Self {
         let (busy, rwnd, sndbuf) = sender.times(now);
-        Busy {
+        BusyTime {
             busy_time: busy.as_micros(),
             rwnd_limited: rwnd.as_micros(),
             sndbuf_limited: sndbuf.as_micros(),

@@ -1,7 +1,7 @@
 //! The random values of one point. They are named, stored as columns, and rounded to the scenario's text.
 
 use super::sequence::{below, coordinate};
-use crate::units::tidy;
+use crate::units::format_number;
 
 /// The draws of one point.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Draw {
     /// Draws a value from `low` to `high`, uniform on a logarithmic scale, with three digits.
     pub(super) fn log(&mut self, name: &str, low: f64, high: f64) -> f64 {
         let value = between(low, high, self.unit(name));
-        self.note(name, &tidy(value));
+        self.note(name, &format_number(value));
         value
     }
 
@@ -78,23 +78,23 @@ pub(super) fn round3(value: f64) -> f64 {
 
 /// Formats Mbit/s like `12.3mbit`.
 pub(super) fn rate(mbps: f64) -> String {
-    format!("{}mbit", tidy(round3(mbps)))
+    format!("{}mbit", format_number(round3(mbps)))
 }
 
 /// Formats milliseconds like `85ms`.
 pub(super) fn time(ms: f64) -> String {
-    format!("{}ms", tidy(round3(ms)))
+    format!("{}ms", format_number(round3(ms)))
 }
 
 /// Formats percent like `1.5%`.
 pub(super) fn share(percent: f64) -> String {
-    format!("{}%", tidy(round3(percent)))
+    format!("{}%", format_number(round3(percent)))
 }
 
 /// Formats a queue of `part` times the bandwidth-delay product, at least three full packets.
 pub(super) fn queue(part: f64, mbps: f64, rtt_ms: f64) -> String {
     let bytes = round3(part * mbps * rtt_ms * 125.0).max(4_500.0);
-    format!("{}kb", tidy(bytes / 1000.0))
+    format!("{}kb", format_number(bytes / 1000.0))
 }
 
 #[cfg(test)]

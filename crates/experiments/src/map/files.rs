@@ -65,7 +65,11 @@ fn numbers(runs: &[&Outcome]) -> Vec<(String, String)> {
     let mean = |name: &str| {
         let values: Vec<f64> = objects.iter().filter_map(|object| object[name].as_f64()).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        if values.is_empty() { String::new() } else { crate::units::tidy((mean * 1e4).round() / 1e4) }
+        if values.is_empty() {
+            String::new()
+        } else {
+            crate::units::format_number((mean * 1e4).round() / 1e4)
+        }
     };
     first.keys().filter(|name| *name != "reasons").map(|name| (name.clone(), mean(name))).collect()
 }

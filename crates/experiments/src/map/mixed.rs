@@ -3,7 +3,7 @@
 use super::draw::{Draw, queue, rate, round3, share, time};
 use super::parts::{Link, Parts, Side};
 use super::path::{UPLOADERS, has_ecn, hosts};
-use crate::units::tidy;
+use crate::units::format_number;
 
 const SENDERS: &[(&str, u32)] =
     &[("cubic", 40), ("bbr", 30), ("reno", 12), ("westwood", 6), ("vegas", 6), ("rre", 6)];
@@ -86,7 +86,7 @@ fn changing(draw: &Draw, kind: &str, mbps: f64) -> String {
     let (high, low) = (rate(mbps * 2.0 * depth / (1.0 + depth)), rate(mbps * 2.0 / (1.0 + depth)));
     let step = |number: u32| {
         let rate = if number.is_multiple_of(2) { &high } else { &low };
-        format!("{{ at = \"{}s\", rate = \"{rate}\" }}", tidy(round3(f64::from(number) * every)))
+        format!("{{ at = \"{}s\", rate = \"{rate}\" }}", format_number(round3(f64::from(number) * every)))
     };
     let steps: Vec<String> = (0..8).map(step).collect();
     format!("{{ steps = [{}] }}", steps.join(", "))

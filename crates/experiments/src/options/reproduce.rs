@@ -44,7 +44,7 @@ pub struct How {
 
 /// Options for papers whose finished runs are kept.
 #[derive(Clone, Debug, Args)]
-pub struct KeptHow {
+pub struct ResumableRun {
     /// Repeat finished runs
     #[arg(long)]
     pub fresh: bool,
@@ -73,7 +73,7 @@ pub struct PrintedOptions {
     #[arg(long, value_name = "PART")]
     pub only: Vec<String>,
     #[command(flatten)]
-    pub kept: KeptHow,
+    pub kept: ResumableRun,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -82,7 +82,7 @@ pub struct RreOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(7..=16))]
     pub figure: Vec<u8>,
     #[command(flatten)]
-    pub kept: KeptHow,
+    pub kept: ResumableRun,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -94,7 +94,7 @@ pub struct DrwaOptions {
     #[arg(long, value_enum)]
     pub part: Vec<DrwaPart>,
     #[command(flatten)]
-    pub kept: KeptHow,
+    pub kept: ResumableRun,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -109,7 +109,7 @@ pub struct OrOptions {
     #[arg(long, value_enum, default_value_t = DetectionChoice::Fack)]
     pub detection: DetectionChoice,
     #[command(flatten)]
-    pub kept: KeptHow,
+    pub kept: ResumableRun,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -124,5 +124,5 @@ pub struct NclOptions {
     #[arg(long, value_name = "SECONDS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(20..=100_000))]
     pub seconds: u32,
     #[command(flatten)]
-    pub kept: KeptHow,
+    pub kept: ResumableRun,
 }

@@ -5,14 +5,14 @@ use paceline_theory::or::flow::{LARGEST_ERROR, MEAN_ERROR};
 use super::{FlowRow, Prediction, RecoveryRow};
 use crate::output::say;
 use crate::table::new_table;
-use crate::units::tidy;
+use crate::units::format_number;
 
 pub(super) fn print(prediction: &Prediction) {
     let path = &prediction.path;
     say!(
         "{} Mbit/s and {} ms hold {:.1} packets of {} bytes; the receive window holds {}.\n",
-        tidy(path.rate_mbps),
-        tidy(path.rtt_ms),
+        format_number(path.rate_mbps),
+        format_number(path.rtt_ms),
         path.bdp_packets,
         path.packet_bytes,
         path.window_packets
@@ -20,22 +20,22 @@ pub(super) fn print(prediction: &Prediction) {
     say!(
         "One recovery from a burst of {} lost packets, cwnd to {} of what it was (Theorems 1 to 9):",
         path.burst_packets,
-        tidy(path.beta)
+        format_number(path.beta)
     );
     say!("{}\n", recovery_table(&prediction.recovery));
     say!("Send buffer: recoveries in which the application is woken too late (Theorems 10, 11):");
     say!("{}\n", buffer_table(prediction));
     say!(
         "A whole flow with {} % loss; the last columns are the smallest rate x RTT at which {} % of the link is lost:",
-        tidy(path.loss * 100.0),
-        tidy(path.efficiency * 100.0)
+        format_number(path.loss * 100.0),
+        format_number(path.efficiency * 100.0)
     );
     say!("{}", flow_table(&prediction.flow));
     say!(
         "The simulator differs from these shares of the link by {} % on average and {} % at most, on 64 paths and senders\n\
          (docs/evidence/reproduction.md; `paceline reproduce or --part formulas` measures it).",
-        tidy(MEAN_ERROR * 100.0),
-        tidy(LARGEST_ERROR * 100.0)
+        format_number(MEAN_ERROR * 100.0),
+        format_number(LARGEST_ERROR * 100.0)
     );
 }
 
@@ -59,9 +59,9 @@ fn buffer_table(prediction: &Prediction) -> String {
     for row in &prediction.send_buffer {
         table.add_row([
             if row.lowers_ssthresh { "rfc6675, rh, prr" } else { "qarr, barr" }.to_string(),
-            tidy(row.factor),
+            format_number(row.factor),
             percent(row.stalled_share),
-            tidy(row.least_factor),
+            format_number(row.least_factor),
         ]);
     }
     table.to_string()

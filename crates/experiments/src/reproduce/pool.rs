@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use indicatif::ProgressBar;
-use paceline_sim::{ScenarioError, Watch};
+use paceline_sim::{RunObserver, ScenarioError};
 use paceline_wire::Instant;
 
 use crate::common::{BY_SHARE, progress_bar};
@@ -24,9 +24,9 @@ pub(super) struct Job<'a> {
     pub(super) work: Work<'a>,
 }
 
-/// Runs the simulation. `Watch` ends it early after Ctrl-C.
+/// Runs the simulation. `RunObserver` ends it early after Ctrl-C.
 pub(super) type Work<'a> =
-    Box<dyn Fn(&mut dyn Watch) -> std::result::Result<Values, ScenarioError> + Send + Sync + 'a>;
+    Box<dyn Fn(&mut dyn RunObserver) -> std::result::Result<Values, ScenarioError> + Send + Sync + 'a>;
 
 /// All finished runs, by key.
 #[derive(Debug, Default)]
@@ -112,12 +112,12 @@ fn key(name: &str, seed: u64) -> String {
 /// Ends a run early after Ctrl-C.
 struct UntilInterrupted;
 
-impl Watch for UntilInterrupted {
+impl RunObserver for UntilInterrupted {
     fn goes_on(&mut self, _now: Instant) -> bool {
         !interrupt::requested()
     }
 
-    fn looks_at_ends(&self) -> bool {
+    fn observes_ends(&self) -> bool {
         false
     }
 }

@@ -103,7 +103,7 @@ mod tests {
     fn every_case_of_a_name_is_the_same() {
         let how =
             crate::options::How { runs: 1, jobs: None, out: "unused".into(), json: false, check: false };
-        let kept = crate::options::KeptHow { fresh: false, how };
+        let kept = crate::options::ResumableRun { fresh: false, how };
         let all = Groups::new(&PrintedOptions { only: Vec::new(), kept });
         let mut seen = std::collections::BTreeMap::new();
         for case in all.cases() {

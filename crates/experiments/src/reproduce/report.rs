@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::write_whole;
 use crate::output::say;
 use crate::table::new_table;
-use crate::units::tidy;
+use crate::units::format_number;
 
 /// The object that `--json` prints.
 #[derive(Clone, Debug, Serialize)]
@@ -89,7 +89,7 @@ impl Bound {
     /// The measurement must lie within `margin` of the published value, on either side.
     pub(super) fn near(name: impl Into<String>, published: f64, margin: f64, measured: f64) -> Bound {
         let holds = (measured - published).abs() <= margin;
-        Bound::new(name, format!("{published} ± {}", tidy(margin)), measured, holds)
+        Bound::new(name, format!("{published} ± {}", format_number(margin)), measured, holds)
     }
 
     /// More is better: the measurement must reach the bound.

@@ -6,7 +6,7 @@ use super::metric::{statistic, values};
 use super::{LinkResult, Run};
 use crate::scenario::Statistic;
 use crate::table::{fitted, new_table};
-use crate::units::tidy;
+use crate::units::format_number;
 
 /// A row for each variant and flow name, with medians over runs.
 pub(crate) fn summary_table(runs: &[Run]) -> String {
@@ -60,8 +60,8 @@ pub(crate) fn bounds_table(outcomes: &[Outcome]) -> Option<String> {
             None => bound.metric.clone(),
         };
         let wanted = [
-            bound.min.map(|min| format!(">= {}", tidy(min))),
-            bound.max.map(|max| format!("<= {}", tidy(max))),
+            bound.min.map(|min| format!(">= {}", format_number(min))),
+            bound.max.map(|max| format!("<= {}", format_number(max))),
         ];
         table.add_row([
             metric,

@@ -5,13 +5,13 @@ mod setup;
 
 use std::path::Path;
 
-use paceline_gateway::auto::Memory;
+use paceline_gateway::auto::PathHistory;
 use paceline_sim::measure::Percentiles as SimPercentiles;
 use paceline_sim::result::{
     FlowResult as SimFlow, GatewayResult as SimGateway, LinkResult as SimLink, RunResult,
 };
 use paceline_sim::scenario::Scenario as SimScenario;
-use paceline_sim::{ScenarioError, Watch as SimWatch, run_watched};
+use paceline_sim::{RunObserver as SimWatch, ScenarioError, run_watched};
 use paceline_wire::Instant;
 
 use super::collect::{judged, ran_alone, round};
@@ -75,10 +75,10 @@ pub(crate) fn execute(
 }
 
 /// The memory of a gateway that has seen these flows once.
-fn remembered(setup: &SimScenario) -> Result<Memory> {
-    struct Remembers(Memory);
+fn remembered(setup: &SimScenario) -> Result<PathHistory> {
+    struct Remembers(PathHistory);
     impl SimWatch for Remembers {
-        fn memory(&mut self, memory: &Memory) {
+        fn memory(&mut self, memory: &PathHistory) {
             self.0 = memory.clone();
         }
 
@@ -86,7 +86,7 @@ fn remembered(setup: &SimScenario) -> Result<Memory> {
             !interrupt::requested()
         }
     }
-    let mut remembers = Remembers(Memory::default());
+    let mut remembers = Remembers(PathHistory::default());
     match run_watched(setup, Vec::new(), &mut remembers) {
         Err(ScenarioError::GivenUp) => Err(Error::interrupted()),
         Err(error) => Err(Error::failed(format!("cannot simulate: {error}"))),

@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use crate::error::{Error, Result};
 use crate::scenario::Vary;
-use crate::units::tidy;
+use crate::units::format_number;
 
 /// A key and all its values.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +86,7 @@ fn range(text: &str) -> Option<std::result::Result<Vec<Value>, String>> {
     let value = |step: u32| match (unit, whole) {
         ("", true) => Value::Integer(at(step) as i64),
         ("", false) => Value::Float(at(step)),
-        _ => Value::String(format!("{}{unit}", tidy(at(step)))),
+        _ => Value::String(format!("{}{unit}", format_number(at(step)))),
     };
     Some(Ok((0..steps).map(value).collect()))
 }

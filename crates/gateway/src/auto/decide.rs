@@ -5,8 +5,8 @@
 
 use paceline_tcp::{CongestionName, ReductionName};
 
-use super::memory::{ClientRecord, Known};
-use super::{Decision, Reason, What};
+use super::history::{ClientRecord, KnownPath};
+use super::{Decision, DecisionKind, Reason};
 use crate::mode::Mode;
 use crate::split::SenderConfig;
 
@@ -24,9 +24,9 @@ const ENOUGH_LOSS_PPM: u64 = 20_000;
 const SMALL_WINDOW: u64 = 65_535;
 
 /// Decides on a new flow. `may_split` is false if its SYN has data or asks for TCP Fast Open.
-pub(crate) fn decide(known: &Known, may_split: bool) -> Decision {
-    let default = |reason| Decision { what: What::Mode(Mode::Transparent), reason };
-    let split = |sender, reason| Decision { what: What::Mode(Mode::Split(sender)), reason };
+pub(crate) fn decide(known: &KnownPath, may_split: bool) -> Decision {
+    let default = |reason| Decision { what: DecisionKind::Mode(Mode::Transparent), reason };
+    let split = |sender, reason| Decision { what: DecisionKind::Mode(Mode::Split(sender)), reason };
     let Some(client) = &known.client else { return default(Reason::Unknown) };
     if !may_split {
         return default(Reason::Ordinary);
@@ -74,15 +74,15 @@ mod tests {
 
     use super::*;
 
-    fn with(client: ClientRecord) -> Known {
+    fn with(client: ClientRecord) -> KnownPath {
         let now = Instant::ZERO + Duration::from_secs(100);
-        Known { client: Some(client), server_rtt: None, now }
+        KnownPath { client: Some(client), server_rtt: None, now }
     }
 
     #[test]
     fn the_default_is_transparent() {
-        let unknown = decide(&Known::default(), true);
-        assert_eq!((unknown.what, unknown.reason), (What::Mode(Mode::Transparent), Reason::Unknown));
+        let unknown = decide(&KnownPath::default(), true);
+        assert_eq!((unknown.what, unknown.reason), (DecisionKind::Mode(Mode::Transparent), Reason::Unknown));
         let ordinary = ClientRecord { delivered: 4_000_000, lost: 40_000, ..Default::default() };
         assert_eq!(decide(&with(ordinary), true).reason, Reason::Ordinary);
     }
@@ -95,9 +95,9 @@ mod tests {
         });
         assert_eq!(
             decide(&late, true),
-            Decision { what: What::Mode(Mode::Split(rre())), reason: Reason::LateAcks }
+            Decision { what: DecisionKind::Mode(Mode::Split(rre())), reason: Reason::LateAcks }
         );
-        assert_eq!(decide(&late, false).what, What::Mode(Mode::Transparent));
+        assert_eq!(decide(&late, false).what, DecisionKind::Mode(Mode::Transparent));
         let lossy = ClientRecord {
             delivered: 4_000_000,
             lost: 1_448,

@@ -32,14 +32,14 @@ pub(crate) struct UplinkDelay {
     #[serde(default = "recent")]
     recent: RttMin,
     #[serde(default)]
-    stands: Option<Standing>,
+    stands: Option<StandingDelay>,
     #[serde(default)]
     uploads: Uploads,
 }
 
 /// A delay that stands on the uplink.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Standing {
+struct StandingDelay {
     since: Instant,
     /// The constant delay since `flat_since`.
     level: Duration,
@@ -128,7 +128,7 @@ impl UplinkDelay {
             self.stands = None;
             return Duration::ZERO;
         }
-        let stands = self.stands.get_or_insert(Standing { since: now, level: stood, flat_since: now });
+        let stands = self.stands.get_or_insert(StandingDelay { since: now, level: stood, flat_since: now });
         if uploads || stood.abs_diff(stands.level) > within {
             (stands.level, stands.flat_since) = (stood, now);
         }

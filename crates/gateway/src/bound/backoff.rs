@@ -150,13 +150,10 @@ impl Backoff {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_time::ms;
 
     const RTT_MIN: Duration = Duration::from_millis(100);
     const LIMIT: u64 = 300_000;
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
 
     fn overflowed(rtt_ms: u64) -> (Backoff, Instant) {
         let (mut backoff, now) = (Backoff::default(), Instant::ZERO + ms(1_000));

@@ -42,7 +42,7 @@ enum Check {
 
 /// A competing window.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Contest {
+pub(super) struct CompetingWindow {
     window: u64,
     floor: u64,
     /// RFC 9438: W_max, W_est, the start of the epoch, K.
@@ -77,10 +77,10 @@ pub(super) struct Contest {
     rate: Rate,
 }
 
-impl Contest {
+impl CompetingWindow {
     /// Begins with `window` and the current `rate` and `rtt`.
     pub(super) fn new(now: Instant, window: u64, floor: u64, rate: Rate, rtt: Duration) -> Self {
-        Contest {
+        CompetingWindow {
             window,
             floor,
             w_max: window,
@@ -246,39 +246,30 @@ impl Contest {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::packet;
     use super::*;
+    use crate::test_time::ms;
 
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
-
-    fn start() -> Contest {
-        Contest::new(Instant::ZERO, 150_000, 6_000, Rate::from_mbps(4.0), ms(300))
+    fn start() -> CompetingWindow {
+        CompetingWindow::new(Instant::ZERO, 150_000, 6_000, Rate::from_mbps(4.0), ms(300))
     }
 
     /// An acknowledgement `after_ms` later; true when the contest is over.
-    fn ack(contest: &mut Contest, now: &mut Instant, after_ms: u64, delivered: u64, rtt_ms: u64) -> bool {
+    fn ack(
+        contest: &mut CompetingWindow,
+        now: &mut Instant,
+        after_ms: u64,
+        delivered: u64,
+        rtt_ms: u64,
+    ) -> bool {
         *now += ms(after_ms);
-        let outstanding = contest.limit();
         let rtt = ms(rtt_ms);
-        let sample = BoundSample {
-            flows: 1,
-            server_rtt: Duration::ZERO,
-            now: *now,
-            delivered,
-            rtt: Some(rtt),
-            age: Some(rtt),
-            outstanding,
-            limited: true,
-            own: false,
-            paced: false,
-            crowded: false,
-        };
+        let sample = BoundSample { delivered, limited: true, ..packet(*now, rtt, contest.limit()) };
         contest.on_ack(&sample, rtt, ms(100))
     }
 
     /// A contest that has found another sender. A full window was acknowledged in each round trip.
-    fn confirmed(now: &mut Instant) -> Contest {
+    fn confirmed(now: &mut Instant) -> CompetingWindow {
         let mut contest = start();
         while !contest.confirmed {
             let delivered = contest.limit() / 100;

@@ -18,7 +18,7 @@ const HOLDS_ROUNDS: u64 = 48;
 
 /// Detector of a policer.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Policed {
+pub(super) struct PolicerDetector {
     /// When the interval under way began.
     since: Option<Instant>,
     /// Bytes that arrived in it, and that were found lost.
@@ -30,7 +30,7 @@ pub(super) struct Policed {
     rate: Option<(Rate, Instant)>,
 }
 
-impl Policed {
+impl PolicerDetector {
     /// Records bytes that arrived and bytes that were found lost.
     pub(super) fn on_report(&mut self, now: Instant, delivered: u64, lost: u64, rtt: Duration) {
         self.rate = self.rate.filter(|(_, until)| now < *until);
@@ -82,7 +82,7 @@ mod tests {
     /// Returns the policer's rate found after `rounds` round trips. In each, bytes arrive at `mbit` Mbit/s, and `lost`
     /// percent of the sent bytes are lost.
     fn after(
-        policed: &mut Policed,
+        policed: &mut PolicerDetector,
         from: u64,
         rounds: core::ops::Range<u64>,
         mbit: u64,
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_fifth_lost_at_the_same_rate_twice_is_a_policer() {
-        let mut policed = Policed::default();
+        let mut policed = PolicerDetector::default();
         assert_eq!(after(&mut policed, 0, 0..8, 2, 25), None, "one interval is not enough");
         let rate = after(&mut policed, 0, 8..9, 2, 25).expect("two are");
         assert_eq!(rate, Rate::from_mbps(2.0));
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn it_is_asked_again() {
-        let mut policed = Policed::default();
+        let mut policed = PolicerDetector::default();
         assert!(after(&mut policed, 0, 0..9, 2, 25).is_some());
         assert!(after(&mut policed, 9, 0..47, 2, 0).is_some());
         assert_eq!(after(&mut policed, 56, 0..1, 2, 0), None);
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn fewer_losses_and_rates_that_differ_are_no_policer() {
-        let mut radio = Policed::default();
+        let mut radio = PolicerDetector::default();
         assert_eq!(after(&mut radio, 0, 0..100, 2, 15), None, "15 % lost");
-        let mut link = Policed::default();
+        let mut link = PolicerDetector::default();
         let rates = (0..40)
             .map(|interval| after(&mut link, 4 * interval, 0..4, if interval % 2 == 0 { 2 } else { 4 }, 25));
         assert!(rates.into_iter().all(|rate| rate.is_none()), "a link that varies");

@@ -69,7 +69,7 @@ impl Round {
 
 /// A released bound.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Free {
+struct ReleasedBound {
     #[serde(default)]
     since: Instant,
     /// Longest round trip that is no queue's.
@@ -85,11 +85,11 @@ struct Free {
 
 /// Whether the bound is released.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Release {
+pub(super) struct BoundRelease {
     round: Round,
     /// Long rounds in a row, and the sum of their longest round trips, both weighted.
     long: (u32, Duration),
-    free: Option<Free>,
+    free: Option<ReleasedBound>,
     wait: Duration,
     since: Instant,
     /// When the last check ended.
@@ -97,9 +97,9 @@ pub(super) struct Release {
     checked: Instant,
 }
 
-impl Default for Release {
+impl Default for BoundRelease {
     fn default() -> Self {
-        Release {
+        BoundRelease {
             round: Round::new(Instant::ZERO),
             long: (0, Duration::ZERO),
             free: None,
@@ -110,7 +110,7 @@ impl Default for Release {
     }
 }
 
-impl Release {
+impl BoundRelease {
     /// While the bound is released: round trips up to this are no queue's.
     pub(super) fn longest(&self) -> Option<Duration> {
         self.free.map(|free| free.longest)
@@ -145,7 +145,7 @@ impl Release {
     }
 
     /// Judges a round of the released bound.
-    fn judge(&mut self, sample: &RoundTrip, round: &Round, mut free: Free) {
+    fn judge(&mut self, sample: &RoundTrip, round: &Round, mut free: ReleasedBound) {
         free.rounds += 1;
         let mean = round.sum / round.samples;
         let is_vain = free.rounds == TRY_ROUNDS && sample.forecast < free.forecast.mul_ratio(9, 8);
@@ -189,8 +189,13 @@ impl Release {
             let longest = with_room(self.long.1 / u64::from(self.long.0), sample.rtt_min, sample.target);
             // A hand-over's queue made single round trips of 200 ms. No try may add more wait than users do not notice.
             let longest = longest.min(sample.rtt_min + UNNOTICED);
-            self.free =
-                Some(Free { since: sample.now, longest, forecast: sample.forecast, rounds: 0, check: None });
+            self.free = Some(ReleasedBound {
+                since: sample.now,
+                longest,
+                forecast: sample.forecast,
+                rounds: 0,
+                check: None,
+            });
             self.long = (0, Duration::ZERO);
         }
     }
@@ -211,8 +216,8 @@ mod tests {
 
     /// Sends a packet each millisecond for `ms`; `rtt_ms` gives its round trip by the time and the bound's state. The
     /// released link carries `gain` percent more. Returns the number of packets with the bound released.
-    fn run(ms: u64, recent_ms: u64, gain: u64, rtt_ms: impl Fn(u64, &Release) -> u64) -> u64 {
-        let (mut release, mut released) = (Release::default(), 0);
+    fn run(ms: u64, recent_ms: u64, gain: u64, rtt_ms: impl Fn(u64, &BoundRelease) -> u64) -> u64 {
+        let (mut release, mut released) = (BoundRelease::default(), 0);
         for at in 1_000..1_000 + ms {
             let is_released = release.longest().is_some();
             let rtt = Duration::from_millis(rtt_ms(at, &release));
@@ -246,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_stands_where_jitter_was_is_found() {
-        let path = |at, release: &Release| match at {
+        let path = |at, release: &BoundRelease| match at {
             ..8_000 => 40 + at % 25,
             _ if release.longest().is_none() => 28,
             _ => {

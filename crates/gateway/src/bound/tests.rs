@@ -4,16 +4,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::*;
+use crate::test_time::{at, ms};
 
 pub(super) const PACKET: u64 = 1_500;
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-fn at(ms: u64) -> Instant {
-    Instant::ZERO + Duration::from_millis(ms)
-}
 
 /// A link whose rate and round trip change at times in milliseconds, behind a gateway that always has data.
 struct Link {
@@ -84,20 +77,8 @@ impl Link {
                 continue;
             };
             outstanding -= PACKET;
-            let rtt = Some(now.saturating_since(sent));
-            bound.on_ack(&BoundSample {
-                flows: 1,
-                server_rtt: Duration::ZERO,
-                now,
-                delivered: PACKET,
-                rtt,
-                age: rtt,
-                outstanding,
-                limited: waiting > 0,
-                own: false,
-                paced: false,
-                crowded: self.crowded,
-            });
+            let packet = packet(now, now.saturating_since(sent), outstanding);
+            bound.on_ack(&BoundSample { limited: waiting > 0, crowded: self.crowded, ..packet });
             waiting += 2;
         }
         Outcome { departures, bound }
@@ -275,21 +256,8 @@ fn servers_that_send_little_do_not_lower_the_rate() {
         now += ms(5);
         outstanding.push_back(now);
         if now.saturating_since(outstanding[0]) >= ms(61) {
-            let rtt = outstanding.pop_front().map(|sent| now.saturating_since(sent));
-            let left = outstanding.len() as u64 * PACKET;
-            bound.on_ack(&BoundSample {
-                flows: 1,
-                server_rtt: Duration::ZERO,
-                now,
-                delivered: PACKET,
-                rtt,
-                age: rtt,
-                outstanding: left,
-                limited: false,
-                own: false,
-                paced: false,
-                crowded: false,
-            });
+            let rtt = now.saturating_since(outstanding.pop_front().unwrap());
+            bound.on_ack(&packet(now, rtt, outstanding.len() as u64 * PACKET));
         }
     }
     assert!(bound.limit().unwrap() >= before * 9 / 10, "{before} -> {:?}", bound.limit());
@@ -305,19 +273,7 @@ fn nothing_is_bounded_before_the_first_estimate() {
 #[test]
 fn odd_samples_do_no_harm() {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
-    let zero = BoundSample {
-        flows: 1,
-        server_rtt: Duration::ZERO,
-        now: Instant::ZERO,
-        delivered: 0,
-        rtt: None,
-        age: None,
-        outstanding: 0,
-        limited: true,
-        own: false,
-        paced: false,
-        crowded: false,
-    };
+    let zero = BoundSample { limited: true, ..packet(Instant::ZERO, Duration::ZERO, 0) };
     for now in [0, 0, 5, 3, 1_000_000_000, 7] {
         let now = at(now);
         for rtt in [None, Some(Duration::ZERO), Some(Duration::MAX), Some(ms(5))] {
@@ -376,21 +332,8 @@ fn send_at(bound: &mut QueueBound, mbps: f64, from_ms: u64, to_ms: u64, acked: i
     let mut sent = at(from_ms);
     while sent < at(to_ms) {
         let now = acked(sent + ms(60));
-        let age = Some(now.saturating_since(sent));
-        let (rtt, outstanding) = (age, Rate::from_mbps(mbps).bytes_in(ms(60)));
-        bound.on_ack(&BoundSample {
-            flows: 1,
-            server_rtt: Duration::ZERO,
-            now,
-            delivered: PACKET,
-            rtt,
-            age,
-            outstanding,
-            limited: false,
-            own: false,
-            paced: false,
-            crowded: false,
-        });
+        let outstanding = Rate::from_mbps(mbps).bytes_in(ms(60));
+        bound.on_ack(&packet(now, now.saturating_since(sent), outstanding));
         sent += interval;
     }
 }
@@ -421,19 +364,12 @@ fn forecast_held_by_turns(paced: bool) -> f64 {
     let mut bound = QueueBound::new(QueueBoundConfig::default());
     for n in 0..2_000 {
         let by_turns = n >= 1_000;
-        let rtt = Some(ms(if by_turns || n == 0 { 50 } else { 60 }));
+        let rtt = ms(if by_turns || n == 0 { 50 } else { 60 });
         bound.on_ack(&BoundSample {
-            flows: 1,
-            server_rtt: Duration::ZERO,
-            now: at(1_000 + n),
             delivered: if by_turns { 12_210 } else { 11_100 },
-            rtt,
-            age: rtt,
-            outstanding: 600_000,
             limited: !by_turns || n % 2 == 0,
-            own: false,
             paced,
-            crowded: false,
+            ..packet(at(1_000 + n), rtt, 600_000)
         });
     }
     bound.rate().as_mbps()

@@ -18,7 +18,7 @@ const SPAN: Duration = Duration::from_secs(10);
 
 /// The current train, and the rates of earlier ones.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Train {
+pub(super) struct PacketTrain {
     delivered: u64,
     took: Duration,
     reported: Instant,
@@ -27,7 +27,7 @@ pub(super) struct Train {
     span_start: Instant,
 }
 
-impl Train {
+impl PacketTrain {
     /// Returns the best recent rate; zero before the first train.
     pub(super) fn rate(&self) -> Rate {
         self.best[0].max(self.best[1])

@@ -12,31 +12,31 @@ use crate::{RADIO, WAN};
 
 /// What the gateway believes of a packet from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OfClient {
+pub(super) enum Acceptance {
     /// Everything.
     Accepted,
     /// Nothing: it acknowledges data that has not left for the client, up to this position.
-    Unsent(u64),
+    AckOfUnsent(u64),
     /// Nothing: it cannot be of this flow.
-    Strange,
+    Unacceptable,
 }
 
 /// What a SYN means to the flow with the same addresses and ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SynIs {
+pub(crate) enum SynMatch {
     /// It opens this flow.
-    OfTheFlow,
+    ThisFlow,
     /// It begins another flow in place of this one.
-    AnotherFlow,
+    NewFlow,
     /// It is not believed.
-    Strange,
+    Unacceptable,
 }
 
 impl Flow {
     /// Judges a SYN. On an open flow the server has to answer it (RFC 9293, Section 3.10.7; RFC 5961, Section 4). A
     /// server that has forgotten the flow, too, answers with a SYN, and the client begins anew. Else it sends the
     /// client a challenge ACK.
-    pub(crate) fn judge_syn(&mut self, from: PortId, tcp: Tcp<'_>) -> SynIs {
+    pub(crate) fn judge_syn(&mut self, from: PortId, tcp: Tcp<'_>) -> SynMatch {
         let (seen, asked) = if from == WAN {
             let client = self.proof.isn(RADIO);
             (self.proof.isn(WAN), client.zip(self.upstream.uplink.map(|uplink| Seq::from(uplink.sent()))))
@@ -45,11 +45,11 @@ impl Flow {
         };
         let (is_same, is_new) = (seen == Some(tcp.seq().0), seen.is_none());
         if tcp.flags().intersects(Flags::RST | Flags::FIN) {
-            return SynIs::Strange;
+            return SynMatch::Unacceptable;
         }
         if tcp.flags().contains(Flags::ACK) {
             if from == WAN && self.proof.on_another_answer(tcp) {
-                return SynIs::Strange;
+                return SynMatch::Unacceptable;
             }
             // The answer acknowledges all, some or none of the data in the SYN (RFC 7413).
             let answers = asked.is_some_and(|(isn, end)| {
@@ -58,20 +58,20 @@ impl Flow {
             });
             // Anybody may have sent a SYN without ACK. The sender of this one knows the other end's number.
             let opens = is_same || (is_new || from == WAN) && self.is_half_open();
-            return if answers && opens { SynIs::OfTheFlow } else { SynIs::Strange };
+            return if answers && opens { SynMatch::ThisFlow } else { SynMatch::Unacceptable };
         }
         match self.life.phase() {
-            _ if is_same => SynIs::OfTheFlow,
+            _ if is_same => SynMatch::ThisFlow,
             // Anybody may send a SYN with the server's address, before or after the client's. A SYN of the client
             // begins another flow. A SYN of the server counts only as an answer to the client's. In a simultaneous open
             // (RFC 9293, Section 3.5) each end also answers the other.
-            Phase::Opening if is_new && from == WAN => SynIs::Strange,
-            Phase::Opening | Phase::Closed => SynIs::AnotherFlow,
+            Phase::Opening if is_new && from == WAN => SynMatch::Unacceptable,
+            Phase::Opening | Phase::Closed => SynMatch::NewFlow,
             Phase::Open | Phase::Resumed => {
                 if from == RADIO {
                     self.proof.on_another_syn(tcp.seq());
                 }
-                SynIs::Strange
+                SynMatch::Unacceptable
             }
         }
     }
@@ -105,7 +105,7 @@ impl Flow {
     }
 
     /// Returns what is believed of a packet from the client.
-    pub(super) fn is_of_client(&mut self, now: Instant, tcp: Tcp<'_>) -> OfClient {
+    pub(super) fn is_of_client(&mut self, now: Instant, tcp: Tcp<'_>) -> Acceptance {
         let has_fin = self.upstream.has_fin();
         let uplink = self.upstream.uplink.get_or_insert_with(|| Uplink::at(tcp.seq().unwrap_near(1 << 32)));
         let start = tcp.seq().unwrap_near(uplink.sent());
@@ -114,29 +114,33 @@ impl Flow {
             // sends such a reset for data that left the server before it knew of the FIN.
             let of_the_fin = has_fin && start + 1 == uplink.sent();
             let is_exact = of_the_fin || start == uplink.acked() || start == uplink.sent();
-            return if is_exact { OfClient::Accepted } else { OfClient::Strange };
+            return if is_exact { Acceptance::Accepted } else { Acceptance::Unacceptable };
         }
         let end = start + u64::from(tcp.seq_len());
         let numbers = uplink.allows(start, end) && tcp.flags().contains(Flags::ACK);
         if !self.clocks.accept(now, RADIO, tcp) || !numbers {
-            return OfClient::Strange;
+            return Acceptance::Unacceptable;
         }
         let una = self.board.una();
         let ack = tcp.ack().unwrap_near(una);
         // A client cannot have what has not left for it. The lower limit is that of RFC 5961, Section 5.2, as its
         // server applies it.
         if ack > self.board.sent().max(self.stream.passed()) {
-            return if ack <= una + WINDOW_MAX { OfClient::Unsent(ack) } else { OfClient::Strange };
+            return if ack <= una + WINDOW_MAX {
+                Acceptance::AckOfUnsent(ack)
+            } else {
+                Acceptance::Unacceptable
+            };
         }
         if ack + self.downlink_window() < una {
-            return OfClient::Strange;
+            return Acceptance::Unacceptable;
         }
         if let Some(uplink) = &mut self.upstream.uplink {
             uplink.on_client(end);
         }
         self.clocks.on_accepted(RADIO, tcp);
         self.proof.on_proof();
-        OfClient::Accepted
+        Acceptance::Accepted
     }
 
     /// Returns the largest window that the client has shown or the server was shown.

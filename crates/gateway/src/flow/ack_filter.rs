@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use paceline_wire::{Duration, Flags, Instant, Packet, Rate, Seq, Tcp};
 
-use super::missing::Missing;
+use super::missing::MissingData;
 
 /// The most answers to keep-alives and the like that are expected at a time.
 const REPLIES_MAX: u32 = 16;
@@ -46,13 +46,13 @@ pub(super) struct AckFilter {
     mark: (Instant, u64),
     /// Acknowledgements withheld since the last one passed.
     #[serde(default)]
-    withheld: Withheld,
+    withheld: WithheldAcks,
 }
 
 /// Acknowledgements that the server was not shown.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct Withheld {
+pub(super) struct WithheldAcks {
     /// Bytes that they reported.
     pub(super) bytes: u64,
     /// Arrival of the first and of the last.
@@ -60,7 +60,7 @@ pub(super) struct Withheld {
     until: Instant,
 }
 
-impl Withheld {
+impl WithheldAcks {
     fn add(&mut self, now: Instant, bytes: u64) {
         if self.bytes == 0 {
             self.since = now;
@@ -125,7 +125,7 @@ impl AckFilter {
     }
 
     /// True if `packet`, from the client, tells the server of nothing but a hole that is repaired here.
-    pub(super) fn withholds(&self, packet: &Packet, ack: u64, missing: &Missing<'_>) -> bool {
+    pub(super) fn withholds(&self, packet: &Packet, ack: u64, missing: &MissingData<'_>) -> bool {
         packet.tcp().is_some_and(|tcp| is_plain(tcp) && tcp.flags() & ECN_FLAGS == self.ecn_flags)
             && self.is_duplicate(ack, missing)
             && !missing.server_is_repairing()
@@ -139,8 +139,8 @@ impl AckFilter {
 
     /// Returns the acknowledgements withheld before one of `advance` bytes, which is about to pass. Bytes that they
     /// reported beyond `advance` stay noted.
-    pub(super) fn take_withheld(&mut self, advance: u64) -> Withheld {
-        let left = Withheld { bytes: self.withheld.bytes.saturating_sub(advance), ..self.withheld };
+    pub(super) fn take_withheld(&mut self, advance: u64) -> WithheldAcks {
+        let left = WithheldAcks { bytes: self.withheld.bytes.saturating_sub(advance), ..self.withheld };
         core::mem::replace(&mut self.withheld, left)
     }
 
@@ -150,7 +150,7 @@ impl AckFilter {
     }
 
     /// Notes that the client's acknowledgement of `ack` passes.
-    pub(super) fn note_told(&mut self, ack: u64, missing: &Missing<'_>) {
+    pub(super) fn note_told(&mut self, ack: u64, missing: &MissingData<'_>) {
         if self.is_duplicate(ack, missing) && missing.has_gap() {
             self.told_to = missing.received();
         }
@@ -158,7 +158,7 @@ impl AckFilter {
 
     /// True if `packet`, from the client, answers what the server asked for: a duplicate ACK, or one with a D-SACK.
     /// Each uses up one expected answer, whether it passes or not.
-    pub(super) fn answers_server(&mut self, packet: &Packet, ack: u64, missing: &Missing<'_>) -> bool {
+    pub(super) fn answers_server(&mut self, packet: &Packet, ack: u64, missing: &MissingData<'_>) -> bool {
         let Some(tcp) = packet.tcp() else { return false };
         let take = |expected: &mut u32| {
             let some = *expected > 0;
@@ -172,7 +172,7 @@ impl AckFilter {
         is_plain(tcp) && self.is_duplicate(ack, missing) && take(&mut self.replies_expected)
     }
 
-    fn is_duplicate(&self, ack: u64, missing: &Missing<'_>) -> bool {
+    fn is_duplicate(&self, ack: u64, missing: &MissingData<'_>) -> bool {
         ack == missing.una() && ack <= self.passed_ack
     }
 }
@@ -182,7 +182,7 @@ pub(super) const ECN_FLAGS: Flags = Flags::ECE.union(Flags::CWR).union(Flags::AE
 
 /// What was removed from an ACK.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hidden {
+pub(super) struct HiddenSacks {
     pub(super) blocks: u64,
     /// True if a D-SACK was among them: a copy from here was needless.
     pub(super) needless: bool,
@@ -194,8 +194,8 @@ pub(super) fn hide_sacks(
     packet: &mut Packet,
     ack: u64,
     answers_server: bool,
-    missing: &Missing<'_>,
-) -> Hidden {
+    missing: &MissingData<'_>,
+) -> HiddenSacks {
     let limit = if missing.server_is_repairing() { None } else { missing.lowest_repairable(ack) };
     retain_sacks(packet, ack, |is_duplicate, block| match is_duplicate {
         true => answers_server,
@@ -206,13 +206,13 @@ pub(super) fn hide_sacks(
 /// Removes the D-SACKs of copies from here, all below `end`, after the server has taken over repair. A server that
 /// hears of more duplicates than it has retransmitted ignores all D-SACKs (Linux: tcp_dsack_seen). On a path with
 /// reordering it then never undid a reduction, and had .43 of passing's throughput.
-pub(super) fn hide_own_duplicates(packet: &mut Packet, ack: u64, end: u64) -> Hidden {
+pub(super) fn hide_own_duplicates(packet: &mut Packet, ack: u64, end: u64) -> HiddenSacks {
     retain_sacks(packet, ack, |is_duplicate, block| !is_duplicate || block.end > end)
 }
 
 /// Removes the SACK blocks that `keeps` refuses. It is told whether a block is a D-SACK.
-fn retain_sacks(packet: &mut Packet, ack: u64, keeps: impl Fn(bool, Range<u64>) -> bool) -> Hidden {
-    let mut hidden = Hidden::default();
+fn retain_sacks(packet: &mut Packet, ack: u64, keeps: impl Fn(bool, Range<u64>) -> bool) -> HiddenSacks {
+    let mut hidden = HiddenSacks::default();
     let Some(tcp) = packet.tcp() else { return hidden };
     let mut tells_duplicate = duplicate_told(tcp, ack).is_some();
     let keep = |start: Seq, end: Seq| {

@@ -10,10 +10,10 @@
 
 use paceline_wire::Rate;
 
-use super::ack_filter::Withheld;
+use super::ack_filter::WithheldAcks;
 use super::{Context, Flow};
 use crate::config::QueueBoundMode;
-use crate::modulation::Steps;
+use crate::modulation::AckSteps;
 
 /// Segments of a step.
 const STEP: u64 = 2;
@@ -23,7 +23,12 @@ const GAIN: (u64, u64) = (5, 4);
 
 impl Flow {
     /// Returns the steps that tell the server of `advance` bytes after the `withheld` ACKs. `None`: it is told at once.
-    pub(super) fn ack_steps(&self, ctx: &Context<'_>, advance: u64, withheld: &Withheld) -> Option<Steps> {
+    pub(super) fn ack_steps(
+        &self,
+        ctx: &Context<'_>,
+        advance: u64,
+        withheld: &WithheldAcks,
+    ) -> Option<AckSteps> {
         let bytes = STEP * self.segment();
         let is_bounded = ctx.config.queue_bound.mode == QueueBoundMode::Adaptive;
         if advance.min(withheld.bytes) <= 2 * bytes
@@ -39,6 +44,6 @@ impl Flow {
         let carried = self.client.rate().carried().unwrap_or_default();
         let rate = withheld.rate().max(carried).max(self.path.link).max(hidden);
         let apart = rate.mul_ratio(GAIN.0, GAIN.1).time_for(bytes);
-        (!rate.is_zero()).then_some(Steps { left: advance, bytes, apart })
+        (!rate.is_zero()).then_some(AckSteps { left: advance, bytes, apart })
     }
 }

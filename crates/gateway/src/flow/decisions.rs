@@ -2,17 +2,17 @@
 
 use paceline_wire::Instant;
 
-use super::missing::Missing;
+use super::missing::MissingData;
+use super::monitor::Path;
 use super::trial::Progress;
-use super::watch::Path;
 use super::{Context, Flow, Phase};
-use crate::auto::{Decision, Known, Reason, Seen};
+use crate::auto::{Decision, FlowObservation, KnownPath, Reason};
 use crate::config::{RetransmissionMode, VirtualWindowMode};
 use crate::observe::Event;
 
 impl Flow {
     /// Sets what `auto` decided about the flow, by what is known of its client.
-    pub(crate) fn decided(mut self, reason: Option<Reason>, known: &Known) -> Self {
+    pub(crate) fn decided(mut self, reason: Option<Reason>, known: &KnownPath) -> Self {
         self.watch.decided(reason, known);
         self
     }
@@ -54,7 +54,7 @@ impl Flow {
             return;
         }
         let Some(rtt) = self.round_trips.smoothed() else { return };
-        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
+        let missing = MissingData::of(&self.board, &self.buffer, &self.stream);
         self.watch.trial.on_ack(&Progress {
             now: ctx.now,
             una: self.board.una(),
@@ -76,7 +76,7 @@ impl Flow {
     }
 
     /// Returns what the flow showed since the last time, once a second and at its end.
-    pub(crate) fn seen(&mut self, now: Instant) -> Option<Seen> {
+    pub(crate) fn seen(&mut self, now: Instant) -> Option<FlowObservation> {
         let ends = self.life.phase() == Phase::Closed;
         if !self.watch.is_due(now, self.life.phase() == Phase::Opening, ends) {
             return None;
@@ -96,7 +96,7 @@ impl Flow {
         if self.life.gave_up() {
             return;
         }
-        if let Some(decision) = self.watch.on_claim(self.board.una(), self.board.sent(), ack) {
+        if let Some(decision) = self.watch.check_claimed_ack(self.board.una(), self.board.sent(), ack) {
             self.note_decision(ctx, decision);
             self.give_up(ctx);
         }

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use paceline_wire::{Duration, Flags, Packet};
 
-use super::passed_on::timestamp_of;
+use super::forwarded_headers::timestamp_of;
 use super::stale_promise::Backlog;
 use super::{Context, Flow, Phase};
 use crate::WAN;

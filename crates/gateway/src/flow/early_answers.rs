@@ -40,10 +40,7 @@ impl EarlyAnswers {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(ms)
-    }
+    use crate::test_time::at;
 
     const SHORTEST: Duration = Duration::from_millis(40);
 

@@ -10,12 +10,12 @@ use super::recovery::LeftLink;
 use super::timers::Timers;
 use super::{Context, Flow};
 use crate::config::RetransmissionMode;
-use crate::flight::{Arrived, Transmission};
+use crate::flight::{NewestArrival, Transmission};
 use crate::observe::Event;
 
 impl Flow {
     /// Takes all that left the link up to `arrived` off the log, and marks what is missing of it.
-    pub(super) fn on_left_until(&mut self, ctx: &mut Context<'_>, arrived: Arrived) -> LeftLink {
+    pub(super) fn on_left_until(&mut self, ctx: &mut Context<'_>, arrived: NewestArrival) -> LeftLink {
         let mut left = LeftLink::default();
         while let Some(gone) = self.flight.pop_until(arrived) {
             left.bytes += gone.end - gone.start;

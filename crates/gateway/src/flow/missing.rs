@@ -5,15 +5,15 @@ use crate::retransmit_buffer::RetransmitBuffer;
 use crate::scoreboard::Scoreboard;
 
 /// The stream between its ends: the client's reports, the data kept here, and how far the server has come.
-pub(super) struct Missing<'a> {
+pub(super) struct MissingData<'a> {
     board: &'a Scoreboard,
     buffer: &'a RetransmitBuffer,
     received: u64,
 }
 
-impl<'a> Missing<'a> {
+impl<'a> MissingData<'a> {
     pub(super) fn of(board: &'a Scoreboard, buffer: &'a RetransmitBuffer, stream: &ServerStream) -> Self {
-        Missing { board, buffer, received: stream.received() }
+        MissingData { board, buffer, received: stream.received() }
     }
 
     /// First position that the client has not acknowledged.

@@ -15,10 +15,11 @@ mod client_stream;
 mod client_window;
 mod clocks;
 mod early_answers;
-mod life;
+mod forwarded_headers;
+mod lifecycle;
 mod missing;
+mod monitor;
 mod overshoot;
-mod passed_on;
 mod path_mtu;
 mod proof;
 mod pure_acks;
@@ -26,11 +27,10 @@ mod recovery;
 mod resumption;
 mod round_trips;
 mod server_stream;
-mod shown;
+mod server_window;
 mod stale_promise;
 mod timers;
 mod trial;
-mod watch;
 
 // The rules.
 mod acceptance;
@@ -64,24 +64,24 @@ use crate::scoreboard::Scoreboard;
 use crate::status::{FlowStage, FlowStatus, FlowTotals};
 use crate::{RADIO, WAN};
 
-pub(crate) use acceptance::SynIs;
+pub(crate) use acceptance::SynMatch;
 use account::Account;
 use ack_filter::AckFilter;
 use client_stream::ClientStream;
 use client_window::ClientWindow;
 use clocks::Clocks;
-use life::Life;
-pub(crate) use life::Phase;
-use passed_on::PassedOn;
+use forwarded_headers::ForwardedHeaders;
+use lifecycle::Lifecycle;
+pub(crate) use lifecycle::Phase;
+use monitor::FlowMonitor;
 pub(crate) use path_mtu::PathMtu;
 use proof::HandshakeProof;
 use pure_acks::PureAcks;
 use recovery::Recovery;
 use round_trips::RoundTrips;
 use server_stream::ServerStream;
-use shown::Shown;
+use server_window::ServerWindow;
 use timers::Timers;
-use watch::Watch;
 
 /// The state of one flow. Its parts are serialised flat, as older programs without parts read and write them.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -91,7 +91,7 @@ pub(crate) struct Flow {
     #[serde(flatten)]
     account: Account,
     #[serde(flatten)]
-    life: Life,
+    life: Lifecycle,
     #[serde(flatten)]
     proof: HandshakeProof,
     handshake: Handshake,
@@ -111,13 +111,13 @@ pub(crate) struct Flow {
     #[serde(rename = "bare")]
     pure_acks: PureAcks,
     #[serde(flatten)]
-    passed_on: PassedOn,
+    passed_on: ForwardedHeaders,
     #[serde(flatten)]
     round_trips: RoundTrips,
     #[serde(flatten)]
     client: ClientWindow,
     #[serde(flatten)]
-    shown: Shown,
+    shown: ServerWindow,
     /// Not a part of `shown`: a part that is serialised flat cannot have types with a separate human-readable form,
     /// like its flags.
     filter: AckFilter,
@@ -127,7 +127,7 @@ pub(crate) struct Flow {
     #[serde(default)]
     path_mtu: PathMtu,
     totals: FlowTotals,
-    watch: Watch,
+    watch: FlowMonitor,
 }
 
 impl Flow {
@@ -141,7 +141,7 @@ impl Flow {
         Flow {
             key,
             account: Account::new(subscriber, weight),
-            life: Life::new(now),
+            life: Lifecycle::new(now),
             proof: HandshakeProof::default(),
             handshake: Handshake::default(),
             shifts: Shifts::default(),
@@ -153,17 +153,17 @@ impl Flow {
             flight: Flight::default(),
             recovery: Recovery::default(),
             pure_acks: PureAcks::default(),
-            passed_on: PassedOn::default(),
+            passed_on: ForwardedHeaders::default(),
             round_trips: RoundTrips::new(),
             client: ClientWindow::new(ack_interval, now),
-            shown: Shown::new(),
+            shown: ServerWindow::new(),
             filter: AckFilter::default(),
             modulation: Modulation::default(),
             timers: Timers::default(),
             path: PathEstimate::default(),
             path_mtu: PathMtu::default(),
             totals: FlowTotals::default(),
-            watch: Watch::default(),
+            watch: FlowMonitor::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::WAN;
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct HandshakeProof {
     /// True if the end that opened the flow has answered the other's SYN: it is at its address.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     is_proven: bool,
     client_isn: Option<u32>,
     server_isn: Option<u32>,
@@ -27,7 +27,7 @@ pub(super) struct HandshakeProof {
     pub(super) resumption: Option<Box<Resumption>>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 

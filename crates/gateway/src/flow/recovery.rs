@@ -75,7 +75,7 @@ struct Guess {
 
 /// The server sent the front again while the newest copy from here was thought to be in flight.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Insistence {
+struct ServerRetransmission {
     front: u64,
     /// Departure of that copy.
     sent_at: Instant,
@@ -109,7 +109,7 @@ pub(super) struct Recovery {
     #[serde(default)]
     pub(super) early_answers: EarlyAnswers,
     #[serde(default)]
-    insistence: Option<Insistence>,
+    insistence: Option<ServerRetransmission>,
     /// Duplicate ACKs beyond the number of packets that left before the repair of the head.
     surplus: u32,
     /// Only holes that the client reports are repaired: Eq. (12) is off.
@@ -149,7 +149,7 @@ impl Recovery {
                 now.saturating_since(known.since) >= round_trip
             }
             _ => {
-                self.insistence = Some(Insistence { front, sent_at, since: now });
+                self.insistence = Some(ServerRetransmission { front, sent_at, since: now });
                 false
             }
         }

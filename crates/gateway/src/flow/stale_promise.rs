@@ -85,14 +85,7 @@ impl StalePromise {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(ms)
-    }
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
+    use crate::test_time::{at, ms};
 
     #[test]
     fn a_server_is_told_once_a_round_trip_after_a_burst_has_had_its_time() {

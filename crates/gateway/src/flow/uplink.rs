@@ -4,16 +4,16 @@ use core::ops::Range;
 
 use paceline_wire::{Duration, Flags, Instant, Packet, Rate};
 
-use super::acceptance::OfClient;
+use super::acceptance::Acceptance;
 use super::ack_filter::{duplicate_told, hide_own_duplicates, hide_sacks};
 use super::client_window::WindowReport;
-use super::missing::Missing;
+use super::missing::MissingData;
 use super::recovery::LeftLink;
 use super::{Context, Flow, LinkReport, Phase};
 use crate::RADIO;
 use crate::counters::PassReason;
-use crate::flight::Arrived;
-use crate::modulation::{Edit, Held, ModulationInput};
+use crate::flight::NewestArrival;
+use crate::modulation::{DelayedPacket, Edit, ModulationInput};
 use crate::observe::Event;
 use crate::pool::most_on_the_way;
 use crate::scoreboard::RANGE_BYTES;
@@ -39,8 +39,8 @@ impl Flow {
             return LinkReport::default();
         }
         let verdict = self.is_of_client(ctx.now, tcp);
-        if verdict != OfClient::Accepted {
-            if let OfClient::Unsent(ack) = verdict {
+        if verdict != Acceptance::Accepted {
+            if let Acceptance::AckOfUnsent(ack) = verdict {
                 self.watch_claim(ctx, ack);
             }
             if self.proof.is_of_another(tcp) {
@@ -90,12 +90,12 @@ impl Flow {
             late = self.lateness(ctx, ack);
             report = self.on_ack(ctx, ack, &blocks, duplicate);
         }
-        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
+        let missing = MissingData::of(&self.board, &self.buffer, &self.stream);
         let answers = self.filter.answers_server(&packet, ack, &missing);
         let withheld = !answers && self.withholds(ctx, &packet, ack);
         self.hide_sacks(ctx, &mut packet, ack, answers);
         // A waiting ACK takes memory. Without room this one leaves at once, and so do those before it.
-        let urgent = !pure || flags.contains(Flags::RST) || !self.has_room(ctx, size_of::<Held>());
+        let urgent = !pure || flags.contains(Flags::RST) || !self.has_room(ctx, size_of::<DelayedPacket>());
         if withheld {
             // While a hole is repaired no acknowledgement passes for a round trip, and the server would run out of
             // window. A window update is no duplicate ACK (RFC 5681, Section 2), so it may pass.
@@ -103,7 +103,7 @@ impl Flow {
             self.modulation.push(ctx.now, Duration::MAX, urgent, Edit::WindowUpdate, packet);
             return report;
         }
-        let missing = Missing::of(&self.board, &self.buffer, &self.stream);
+        let missing = MissingData::of(&self.board, &self.buffer, &self.stream);
         if !answers {
             self.filter.note_told(ack, &missing);
         }
@@ -141,7 +141,7 @@ impl Flow {
         let opens = self.filter.was_closed(self.segment()) && !self.client.is_closed();
         !opens
             && self.repairs(ctx.config)
-            && self.filter.withholds(packet, ack, &Missing::of(&self.board, &self.buffer, &self.stream))
+            && self.filter.withholds(packet, ack, &MissingData::of(&self.board, &self.buffer, &self.stream))
     }
 
     /// Removes the SACK blocks about data that is or was repaired here.
@@ -150,7 +150,7 @@ impl Flow {
             return;
         }
         let hidden = if self.repairs(ctx.config) {
-            let missing = Missing::of(&self.board, &self.buffer, &self.stream);
+            let missing = MissingData::of(&self.board, &self.buffer, &self.stream);
             hide_sacks(packet, ack, answers_server, &missing)
         } else if self.watch.server_repairs {
             hide_own_duplicates(packet, ack, self.recovery.retransmitted_to)
@@ -307,7 +307,7 @@ impl Flow {
         let last = range.end - 1;
         if let Some(first) = self.flight.first_at(last) {
             let once = self.board.retransmission_at(last).is_none();
-            arrival.note(Arrived { order: first.order, end: range.end }, once.then_some(first.sent_at));
+            arrival.note(NewestArrival { order: first.order, end: range.end }, once.then_some(first.sent_at));
         }
         // While a probe is out, an answer may be to the first copies, so it says nothing of what left in between.
         if !self.board.has_retransmissions() || self.recovery.is_asking() {
@@ -317,12 +317,12 @@ impl Flow {
         for position in [range.start, last] {
             if let Some(retransmission) = self.board.retransmission_at(position) {
                 if retransmission.is_behind_older(&self.flight) {
-                    arrival.note(Arrived { order: retransmission.older, end: position + 1 }, None);
+                    arrival.note(NewestArrival { order: retransmission.older, end: position + 1 }, None);
                     continue;
                 }
                 let soon = self.soonest_answer(position);
                 if self.recovery.early_answers.is_answer(now, retransmission.sent_at, soon) {
-                    arrival.note(Arrived { order: retransmission.order, end: position + 1 }, None);
+                    arrival.note(NewestArrival { order: retransmission.order, end: position + 1 }, None);
                 } else if position == last {
                     arrival.sent_at = None;
                 }
@@ -380,7 +380,7 @@ impl Flow {
     }
 
     /// Writes the virtual window and passes the packet on.
-    fn send_to_server(&mut self, ctx: &mut Context<'_>, held: Held) {
+    fn send_to_server(&mut self, ctx: &mut Context<'_>, held: DelayedPacket) {
         let mut packet = held.packet;
         let Some(tcp) = packet.tcp().filter(|_| held.edit != Edit::None) else {
             return ctx.pass_to_server(packet);
@@ -484,13 +484,13 @@ type BlockList = heapless::Vec<Range<u64>, 4>;
 /// The latest transmission known to have arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
-    arrived: Arrived,
+    arrived: NewestArrival,
     /// Its departure, if its bytes left only once.
     sent_at: Option<Instant>,
 }
 
 impl Arrival {
-    fn note(&mut self, arrived: Arrived, sent_at: Option<Instant>) {
+    fn note(&mut self, arrived: NewestArrival, sent_at: Option<Instant>) {
         if arrived > self.arrived {
             *self = Arrival { arrived, sent_at };
         }

@@ -6,7 +6,9 @@ use paceline_wire::{Flags, Instant, Packet, Tcp};
 
 use super::{Context, Flow};
 use crate::config::QueueBoundMode;
-use crate::upload::{FIRST_FLIGHT, FIRST_WINDOW, Passed, UploadData, UploadReport, UploadState, UploadWatch};
+use crate::upload::{
+    FIRST_FLIGHT, FIRST_WINDOW, ForwardedAck, UploadData, UploadReport, UploadState, UploadWatch,
+};
 
 impl Flow {
     /// Handles a packet of the client. Returns what it says of the uplink.
@@ -103,7 +105,13 @@ impl Flow {
             && at_once
             && let Some((stamp, _)) = packet.tcp().and_then(|tcp| tcp.timestamps())
         {
-            upload.on_passed(Passed { stamp, at: now, edge: upload.edge, lowered, arrived: path.arrived });
+            upload.on_passed(ForwardedAck {
+                stamp,
+                at: now,
+                edge: upload.edge,
+                lowered,
+                arrived: path.arrived,
+            });
         }
     }
 }

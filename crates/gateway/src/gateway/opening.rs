@@ -3,10 +3,10 @@
 use paceline_wire::{Flags, FlowKey, Instant, Packet, PortId};
 
 use super::{Gateway, Shared};
-use crate::auto::{Decision, Reason, What, may_open};
+use crate::auto::{Decision, DecisionKind, Reason, may_open};
 use crate::config::VirtualWindowMode;
 use crate::counters::PassReason;
-use crate::flow::{Flow, SynIs};
+use crate::flow::{Flow, SynMatch};
 use crate::ids::EntryId;
 use crate::link_report::LinkReport;
 use crate::mode::Mode;
@@ -44,12 +44,12 @@ impl Gateway {
         }
         let known = self.table.find(&key).and_then(|id| Some((id, self.at(now, id)?.0.judge_syn(from, tcp))));
         let id = match known {
-            Some((id, SynIs::OfTheFlow)) => id,
-            Some((_, SynIs::Strange)) => {
+            Some((id, SynMatch::ThisFlow)) => id,
+            Some((_, SynMatch::Unacceptable)) => {
                 self.shared.counters.pass(PassReason::Unacceptable);
                 return self.shared.forward(from, packet);
             }
-            Some((_, SynIs::AnotherFlow)) | None => match self.admit(now, from, &key, &packet) {
+            Some((_, SynMatch::NewFlow)) | None => match self.admit(now, from, &key, &packet) {
                 Ok(Admitted::Split) => return,
                 Ok(Admitted::Transparent(id)) => id,
                 Err(reason) => {
@@ -155,7 +155,7 @@ impl Gateway {
     fn tell(&mut self, now: Instant, key: &FlowKey, mode: Mode, reason: Option<Reason>) {
         let Some(reason) = reason else { return };
         self.shared.counters.decide(reason);
-        let decision = Decision { what: What::Mode(mode), reason };
+        let decision = Decision { what: DecisionKind::Mode(mode), reason };
         self.shared.observer.on_event(now, key, &Event::Decided(decision));
     }
 }

@@ -13,14 +13,14 @@ const BUSY_BYTES: u32 = 8_000;
 
 /// Bytes of each hash in this period.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Busy {
+pub(super) struct BusyFlows {
     bytes: [u32; PLACES],
     since: Instant,
     /// Number of busy places in the last period.
     before: u32,
 }
 
-impl Busy {
+impl BusyFlows {
     pub(super) fn on_packet(&mut self, now: Instant, packet: &Packet) {
         self.roll(now);
         let place = &mut self.bytes[hash(packet) % PLACES];
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn downloads_count_and_small_talk_does_not() {
-        let mut busy = Busy::default();
+        let mut busy = BusyFlows::default();
         let server = "192.0.2.1:443".parse().unwrap();
         let mut now = Instant::ZERO;
         for ms in 0..2_000 {

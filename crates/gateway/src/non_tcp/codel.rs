@@ -64,10 +64,7 @@ fn control_law(t: Instant, count: u64) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(ms)
-    }
+    use crate::test_time::at;
 
     #[test]
     fn drops_begin_an_interval_after_the_target_was_left_and_come_closer() {

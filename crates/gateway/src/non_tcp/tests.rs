@@ -18,7 +18,7 @@ fn datagram(number: u32) -> Packet {
 fn without_tcp_that_waits_everything_leaves_at_once() {
     let mut non_tcp = NonTcp::default();
     for number in 0..1_000 {
-        assert!(matches!(non_tcp.offer(at(1), datagram(number), false, |_| true), Offered::Leaves(_)));
+        assert!(matches!(non_tcp.offer(at(1), datagram(number), false, |_| true), Admission::Forward(_)));
     }
     assert_eq!(non_tcp.waiting_bytes(), 0);
 }
@@ -30,7 +30,7 @@ fn beside_tcp_it_has_the_share_of_a_flow() {
         // Four times the share, for two seconds. TCP sends a packet each millisecond.
         for ms in 1..2_000u64 {
             for number in 0..4 {
-                if let Offered::Leaves(packet) =
+                if let Admission::Forward(packet) =
                     non_tcp.offer(at(ms * 1_000), datagram(number), true, |_| true)
                 {
                     left += packet.ip_len() as u64;
@@ -82,9 +82,9 @@ proptest! {
                     core::net::SocketAddr::new("10.0.0.2".parse().unwrap(), number as u16),
                 );
                 match non_tcp.offer(at(now), Packet::build_udp(key, Payload::Length(1_200)), contended, |_| true) {
-                    Offered::Leaves(packet) => left.push(packet.udp_ports().unwrap().1.into()),
-                    Offered::Waits => {}
-                    Offered::Dropped => refused += 1,
+                    Admission::Forward(packet) => left.push(packet.udp_ports().unwrap().1.into()),
+                    Admission::Queued => {}
+                    Admission::Dropped => refused += 1,
                 }
                 came.push(now);
                 number += 1;

@@ -69,12 +69,9 @@ impl Gaps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_time::at;
 
     const RTT: Duration = Duration::from_millis(80);
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(ms)
-    }
 
     /// One byte is sent each millisecond. `repaired` gives the delay of each byte, in milliseconds. Returns the gaps at
     /// the end.

@@ -27,7 +27,7 @@ pub struct SplitState<'a> {
 
 /// A [`SplitState`] that was read.
 #[derive(Debug, Deserialize)]
-pub struct SplitTakenOver {
+pub struct RestoredSplitFlow {
     id: SplitFlowId,
     #[serde(rename = "pair")]
     flow: Box<SplitFlow>,
@@ -73,9 +73,9 @@ impl Split {
     }
 
     /// Continues those flows that have a place in the table and are consistent.
-    pub(crate) fn continued(flows: Vec<SplitTakenOver>, order: TurnOrder, table: &Table) -> Split {
-        let has_place = |taken: &SplitTakenOver| table.has_split(taken.flow.place, taken.id);
-        let whole = |mut taken: SplitTakenOver| {
+    pub(crate) fn continued(flows: Vec<RestoredSplitFlow>, order: TurnOrder, table: &Table) -> Split {
+        let has_place = |taken: &RestoredSplitFlow| table.has_split(taken.flow.place, taken.id);
+        let whole = |mut taken: RestoredSplitFlow| {
             taken.flow.lay_seams(taken.seams);
             (taken.id, taken.flow)
         };

@@ -14,7 +14,7 @@ use crate::observe::Event;
 /// path draws a reset that no end accepts. If a flow is forgotten, packets of one end reach the other, which has
 /// nothing to send. The first end then waits for ever.
 #[derive(Debug, Default)]
-pub(crate) struct Lapsed {
+pub(crate) struct LapsedFlows {
     /// Time at which each is forgotten. None until the first timeout after it was added.
     flows: Map<FlowKey, Option<Instant>>,
     undated: Vec<FlowKey>,
@@ -23,7 +23,7 @@ pub(crate) struct Lapsed {
     pause_until: Instant,
 }
 
-impl Lapsed {
+impl LapsedFlows {
     /// Hashes with another key.
     pub(super) fn set_key(&mut self, key: Key) {
         rekeyed(&mut self.flows, key);

@@ -1,7 +1,7 @@
 //! Opens a split flow, from the client's SYN to the answer. The server is asked first, so that the client is told the
 //! truth.
 
-use paceline_tcp::{CloseReason, Connection, Origin, State};
+use paceline_tcp::{CloseReason, Connection, InitialNumbers, State};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Seq, Tcp};
 
 use super::SenderConfig;
@@ -21,13 +21,13 @@ pub(super) struct Opening {
 /// Contents of the server's SYN.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct ServerSyn {
-    origin: Origin,
+    origin: InitialNumbers,
     mss: u16,
 }
 
 /// Effect of a packet on a flow that is being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opened {
+pub(super) enum OpeningStep {
     /// Nothing to report.
     NotYet,
     /// The server has answered: from here on both ends talk to the gateway.
@@ -35,7 +35,7 @@ pub(super) enum Opened {
     /// The packet ends the attempt, and goes unchanged to the other end.
     Ended,
     /// The client has begun again, with another sequence number.
-    Anew,
+    Restarted,
     /// The packet does not belong to this attempt, and passes.
     Passes,
 }
@@ -79,8 +79,10 @@ impl Opening {
 
 impl SplitFlow {
     /// Handles a packet of the client before the server has answered.
-    pub(super) fn while_asking(&mut self, now: Instant, packet: &Packet) -> Opened {
-        let (Some(opening), Some(tcp)) = (&mut self.opening, packet.tcp()) else { return Opened::Passes };
+    pub(super) fn while_asking(&mut self, now: Instant, packet: &Packet) -> OpeningStep {
+        let (Some(opening), Some(tcp)) = (&mut self.opening, packet.tcp()) else {
+            return OpeningStep::Passes;
+        };
         let flags = tcp.flags();
         if flags.contains(Flags::RST) {
             // RFC 5961, Section 3: the exact number only.
@@ -88,31 +90,33 @@ impl SplitFlow {
             if is_exact {
                 self.server.connection.abort();
             }
-            return if is_exact { Opened::Ended } else { Opened::NotYet };
+            return if is_exact { OpeningStep::Ended } else { OpeningStep::NotYet };
         }
         // A SYN with FIN requests nothing, and cannot be answered.
         if !flags.contains(Flags::SYN) || flags.intersects(Flags::ACK | Flags::FIN) {
-            return Opened::Passes;
+            return OpeningStep::Passes;
         }
         if tcp.seq() != opening.isn() {
             // Anybody may have sent it. The server has the first SYN and would keep to it. A client that does begin
             // again repeats its SYN, and a later copy replaces the first SYN.
             let is_young = now.saturating_since(self.since) < PROTECTED;
-            return if is_young { Opened::Passes } else { Opened::Anew };
+            return if is_young { OpeningStep::Passes } else { OpeningStep::Restarted };
         }
         // The client repeated its SYN, so the gateway repeats its own. If the client is gone, the server gets no more
         // SYNs than without a gateway.
         opening.syn.clone_from(packet);
         self.server.connection.retransmit_syn();
-        Opened::NotYet
+        OpeningStep::NotYet
     }
 
     /// Handles a packet of the server before it has answered.
-    pub(super) fn on_answer(&mut self, now: Instant, packet: &Packet, config: &GatewayConfig) -> Opened {
-        let (Some(opening), Some(tcp)) = (&mut self.opening, packet.tcp()) else { return Opened::Passes };
+    pub(super) fn on_answer(&mut self, now: Instant, packet: &Packet, config: &GatewayConfig) -> OpeningStep {
+        let (Some(opening), Some(tcp)) = (&mut self.opening, packet.tcp()) else {
+            return OpeningStep::Passes;
+        };
         if tcp.flags().contains(Flags::SYN) && !tcp.flags().contains(Flags::ACK) {
             // Anybody may have sent it. In a simultaneous open the server also answers the SYN (RFC 9293, Section 3.5).
-            return Opened::NotYet;
+            return OpeningStep::NotYet;
         }
         if tcp.flags().contains(Flags::SYN) {
             opening.server = Some(ServerSyn { origin: origin_of(tcp), mss: mss_of(tcp, &self.key) });
@@ -120,18 +124,18 @@ impl SplitFlow {
         let server = &mut self.server.connection;
         server.handle_packet(now, packet);
         match server.state() {
-            State::SynSent | State::SynReceived => Opened::NotYet,
-            State::Closed if server.close_reason() == Some(CloseReason::Refused) => Opened::Ended,
-            State::Closed => Opened::NotYet,
+            State::SynSent | State::SynReceived => OpeningStep::NotYet,
+            State::Closed if server.close_reason() == Some(CloseReason::Refused) => OpeningStep::Ended,
+            State::Closed => OpeningStep::NotYet,
             _ => self.answer(now, packet, config),
         }
     }
 
-    fn answer(&mut self, now: Instant, packet: &Packet, config: &GatewayConfig) -> Opened {
+    fn answer(&mut self, now: Instant, packet: &Packet, config: &GatewayConfig) -> OpeningStep {
         let (Some(opening), Some(marks)) = (self.opening.take(), packet.path_marks()) else {
-            return Opened::NotYet;
+            return OpeningStep::NotYet;
         };
-        let Some(theirs) = opening.server else { return Opened::NotYet };
+        let Some(theirs) = opening.server else { return OpeningStep::NotYet };
         let radio = opening.sender.towards_client(&config.split, &config.limits);
         let radio = paceline_tcp::Config { mss: theirs.mss, ..radio };
         let connection = Connection::accept_as(&radio, &opening.syn, theirs.origin, now);
@@ -141,13 +145,13 @@ impl SplitFlow {
             Leg::new(connection, marks)
         });
         self.relay(now);
-        Opened::Answered
+        OpeningStep::Answered
     }
 }
 
 /// Returns the initial numbers of an end. Without timestamps its clock starts at zero.
-fn origin_of(tcp: Tcp<'_>) -> Origin {
-    Origin { isn: tcp.seq(), tsval: tcp.timestamps().map_or(0, |(value, _)| value) }
+fn origin_of(tcp: Tcp<'_>) -> InitialNumbers {
+    InitialNumbers { isn: tcp.seq(), tsval: tcp.timestamps().map_or(0, |(value, _)| value) }
 }
 
 /// Returns the segment size that an end accepts (RFC 9293, Section 3.7.1: without the option 536 bytes, in IPv6 1,220).

@@ -11,7 +11,7 @@ use crate::config::QueueBoundMode;
 use crate::context::SplitContext as Context;
 use crate::pool::{MemoryUse, PIECE_MIN, may_keep};
 use crate::upload::{
-    FIRST_FLIGHT, FIRST_WINDOW, Passed, UploadData, UploadPath, UploadReport, UploadState, UploadWatch,
+    FIRST_FLIGHT, FIRST_WINDOW, ForwardedAck, UploadData, UploadPath, UploadReport, UploadState, UploadWatch,
 };
 
 /// State of a split flow whose client uploads.
@@ -92,7 +92,7 @@ impl SplitFlow {
         let Some(tcp) = packet.tcp().filter(|tcp| tcp.flags() == Flags::ACK) else { return };
         let Some((stamp, _)) = tcp.timestamps() else { return };
         let client = &client.connection;
-        upload.watch.on_passed(Passed {
+        upload.watch.on_passed(ForwardedAck {
             stamp,
             at: now,
             edge: client.received() + client.advertised(),

@@ -182,7 +182,7 @@ impl Downlink {
     }
 
     /// `bytes` have arrived, or nobody waits for them any more.
-    pub(crate) fn on_gone(&mut self, bytes: u64) {
+    pub(crate) fn on_left_network(&mut self, bytes: u64) {
         self.outstanding = self.outstanding.saturating_sub(bytes);
     }
 

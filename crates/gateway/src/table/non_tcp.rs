@@ -7,7 +7,7 @@ use paceline_wire::{Instant, Packet};
 use super::Table;
 use crate::config::GatewayConfig;
 use crate::ids::SubscriberId;
-use crate::non_tcp::Offered;
+use crate::non_tcp::Admission;
 use crate::pool::may_keep;
 use crate::timers::disarm;
 
@@ -40,9 +40,9 @@ impl Table {
         client: IpAddr,
         packet: Packet,
         buffered: &mut u64,
-    ) -> Offered {
+    ) -> Admission {
         let Some(&index) = self.by_prefix.get(&config.sharing.subscriber(client)) else {
-            return Offered::Leaves(packet);
+            return Admission::Forward(packet);
         };
         let subscriber = &mut self.subscribers[index];
         let bytes = packet.ip_len() as u64;
@@ -50,12 +50,12 @@ impl Table {
         let (pool, memory_use) = (config.limits.max_buffer_bytes as u64, subscriber.memory_use);
         let may_keep = |bytes| may_keep(pool, *buffered, memory_use, bytes);
         let offered = subscriber.non_tcp.get_or_insert_default().offer(now, packet, contended, may_keep);
-        if matches!(offered, Offered::Leaves(_)) {
+        if matches!(offered, Admission::Forward(_)) {
             subscriber.on_non_tcp_sent(now, bytes);
             self.capacity.on_sent(now, bytes);
         }
         self.settle_non_tcp(index, buffered);
-        self.stir(index);
+        self.list_for_turn(index);
         self.arm_non_tcp(index);
         offered
     }
@@ -103,7 +103,7 @@ impl Table {
                 self.forget(index);
                 continue;
             }
-            self.stir(index);
+            self.list_for_turn(index);
             if !self.subscribers[index].stirred {
                 self.arm_non_tcp(index);
             }
@@ -111,7 +111,7 @@ impl Table {
     }
 
     /// Lists a subscriber whose waiting packets other than TCP may be able to leave.
-    pub(super) fn stir(&mut self, index: SubscriberId) {
+    pub(super) fn list_for_turn(&mut self, index: SubscriberId) {
         let subscriber = &mut self.subscribers[index];
         let waits = subscriber.non_tcp.as_ref().is_some_and(|non_tcp| non_tcp.waiting_bytes() > 0);
         if waits && !subscriber.stirred {

@@ -31,14 +31,14 @@ impl Table {
         if !shares_are_sound {
             return Err("there is no such priority");
         }
-        if !self.circles_are_whole() {
+        if !self.circles_are_consistent() {
             return Err("a circle is broken");
         }
         self.count_anew();
         Ok(self)
     }
 
-    fn circles_are_whole(&self) -> bool {
+    fn circles_are_consistent(&self) -> bool {
         let mut rings_of: BTreeMap<SubscriberId, Vec<(EntryId, usize, bool)>> = BTreeMap::new();
         for (id, entry) in self.entries.iter() {
             let of_subscriber = rings_of.entry(entry.scheduled.subscriber()).or_default();
@@ -49,7 +49,7 @@ impl Table {
         let active = self.subscribers.iter().filter_map(|(id, one)| Some((id, one.class?)));
         let active: Vec<(SubscriberId, usize)> = active.collect();
         let links_of_active = |id: SubscriberId| self.subscribers.get(id).map(|one| one.links);
-        self.subscribers.iter().all(|(index, one)| one.circles_are_whole(own(index), links))
+        self.subscribers.iter().all(|(index, one)| one.circles_are_consistent(own(index), links))
             && self.active.are_whole(&active, links_of_active)
     }
 

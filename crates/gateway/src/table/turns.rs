@@ -60,7 +60,7 @@ impl Table {
         if let Some(class) = self.subscribers[index].class.take() {
             self.active.remove(class, &mut self.subscribers, index);
         }
-        self.stir(index);
+        self.list_for_turn(index);
     }
 
     /// Returns the flow whose packet leaves next, and the most bytes of that packet.

@@ -18,7 +18,7 @@ const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// An ACK that has passed.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Passed {
+pub(crate) struct ForwardedAck {
     pub(crate) stamp: u32,
     pub(crate) at: Instant,
     /// The right edge that the client knew then.
@@ -60,7 +60,7 @@ pub(crate) struct UploadWatch {
     pub(crate) edge: u64,
     /// The acknowledgement and window field of the newest ACK, as the server sent it.
     pub(crate) newest: (u64, u16),
-    passed: VecDeque<Passed>,
+    passed: VecDeque<ForwardedAck>,
     /// The newest timestamp of an ACK, remembered or not.
     #[serde(default)]
     stamp: Option<u32>,
@@ -104,11 +104,11 @@ impl UploadWatch {
 
     /// Bytes of memory that it takes.
     pub(crate) const MEMORY: usize =
-        size_of::<UploadWatch>() + ACKS * size_of::<Passed>() + GAPS * size_of::<Gap>();
+        size_of::<UploadWatch>() + ACKS * size_of::<ForwardedAck>() + GAPS * size_of::<Gap>();
 
     /// Handles a passing ACK. Only the first ACK of a tick of the server's clock is remembered: the others have the
     /// same timestamp.
-    pub(crate) fn on_passed(&mut self, passed: Passed) {
+    pub(crate) fn on_passed(&mut self, passed: ForwardedAck) {
         let is_first = self.stamp.is_none_or(|newest| passed.stamp.wrapping_sub(newest) as i32 > 0);
         if !is_first {
             return;
@@ -167,7 +167,7 @@ impl UploadWatch {
     }
 
     /// Returns the ACK that data with this echo answers. Earlier ACKs are answered too.
-    fn answered(&mut self, echo: u32) -> Option<Passed> {
+    fn answered(&mut self, echo: u32) -> Option<ForwardedAck> {
         while self.passed.front().is_some_and(|passed| (passed.stamp.wrapping_sub(echo) as i32) < 0) {
             self.passed.pop_front();
         }
@@ -191,12 +191,12 @@ mod tests {
     fn an_answer_is_that_to_the_first_ack_of_its_tick() {
         let mut upload = upload();
         for (stamp, ms) in [(u32::MAX - 1, 0), (u32::MAX - 1, 5), (u32::MAX, 10), (5, 15), (6, 16)] {
-            upload.on_passed(Passed { stamp, at: at(ms), ..Passed::default() });
+            upload.on_passed(ForwardedAck { stamp, at: at(ms), ..ForwardedAck::default() });
         }
         assert_eq!(upload.answered(u32::MAX - 1).map(|passed| passed.at), Some(at(0)));
         // ACK 6 came too soon after the previous one and is not remembered. A later ACK of its tick is not taken for
         // it.
-        upload.on_passed(Passed { stamp: 6, at: at(40), ..Passed::default() });
+        upload.on_passed(ForwardedAck { stamp: 6, at: at(40), ..ForwardedAck::default() });
         assert!(upload.answered(6).is_none());
         assert!(upload.answered(5).is_none(), "what was answered before is forgotten");
     }
@@ -217,7 +217,7 @@ mod tests {
     fn acks_that_nobody_answers_are_limited() {
         let mut upload = upload();
         for n in 0..1_000 {
-            upload.on_passed(Passed { stamp: n, at: at(10 * u64::from(n)), ..Passed::default() });
+            upload.on_passed(ForwardedAck { stamp: n, at: at(10 * u64::from(n)), ..ForwardedAck::default() });
         }
         assert_eq!(upload.passed.len(), ACKS);
         assert_eq!(upload.answered(0).map(|passed| passed.at), Some(at(0)));

@@ -11,6 +11,21 @@ use paceline_wire::{
 pub const CLIENT_ISN: u32 = 0xffff_fff0;
 pub const SERVER_ISN: u32 = 5_000;
 
+/// No options.
+pub fn none() -> TcpOptionsRepr {
+    TcpOptionsRepr::default()
+}
+
+/// The options of a SYN without a window scale.
+pub fn unscaled() -> TcpOptionsRepr {
+    TcpOptionsRepr { mss: Some(1460), sack_permitted: true, ..none() }
+}
+
+/// The options of a usual SYN.
+pub fn modern() -> TcpOptionsRepr {
+    TcpOptionsRepr { window_scale: Some(7), ..unscaled() }
+}
+
 /// A gateway, a clock and one flow.
 pub struct Script {
     pub gateway: Gateway,
@@ -33,16 +48,12 @@ impl Script {
     /// Returns a script whose flow is established, with 3,000 bytes downloaded and acknowledged.
     pub fn established() -> Self {
         let mut script = Script::new(GatewayConfig::default());
-        let none = TcpOptionsRepr::default();
-        let modern = TcpOptionsRepr { mss: Some(1460), window_scale: Some(7), sack_permitted: true, ..none };
-        script.handshake(modern, modern);
+        script.handshake(modern(), modern());
         for i in 0..3 {
-            let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none, 1_000);
-            script.pass(WAN, data);
+            script.pass(WAN, script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000));
         }
         script.wait(100);
-        let ack = script.from_client(1, 3_001, Flags::ACK, 500, none, 0);
-        script.arrive(RADIO, ack);
+        script.arrive(RADIO, script.from_client(1, 3_001, Flags::ACK, 500, none(), 0));
         script.wait(500);
         script
     }
@@ -111,13 +122,11 @@ impl Script {
         client: TcpOptionsRepr,
         server: TcpOptionsRepr,
     ) -> [Packet; 3] {
-        let syn = self.from_client(0, 0, Flags::SYN, 17_520, client, 0);
-        let first = self.pass(RADIO, syn);
+        let first = self.pass(RADIO, self.from_client(0, 0, Flags::SYN, 17_520, client, 0));
         self.wait(wired_ms);
-        let syn_ack = self.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, server, 0);
-        let second = self.pass(WAN, syn_ack);
+        let second = self.pass(WAN, self.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, server, 0));
         self.wait(radio_ms);
-        let ack = self.from_client(1, 1, Flags::ACK, 17_520, TcpOptionsRepr::default(), 0);
+        let ack = self.from_client(1, 1, Flags::ACK, 17_520, none(), 0);
         let third = self.pass(RADIO, ack);
         [first, second, third]
     }

@@ -172,9 +172,9 @@ impl Trace {
     }
 
     fn moves(&mut self) {
-        use paceline_gateway::{Gateway, TakenOver};
+        use paceline_gateway::{Gateway, RestoredGateway};
         let written = rmp_serde::to_vec_named(&self.script.gateway.state()).unwrap();
-        let read: TakenOver = rmp_serde::from_slice(&written).unwrap();
+        let read: RestoredGateway = rmp_serde::from_slice(&written).unwrap();
         self.script.gateway = Gateway::take_over(self.config.clone(), Box::new(()), read, Vec::new());
     }
 }

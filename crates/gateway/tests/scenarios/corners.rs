@@ -4,19 +4,7 @@ use paceline_gateway::config::{QueueBoundMode, RetransmissionMode, ScheduleMode}
 use paceline_gateway::{GatewayConfig, RADIO, WAN};
 use paceline_wire::{BufferPool, Ecn, Flags, FlowKey, Packet, PortId, Seq, TcpOptionsRepr};
 
-use crate::kit::script::{SERVER_ISN, Script};
-
-fn none() -> TcpOptionsRepr {
-    TcpOptionsRepr::default()
-}
-
-fn modern() -> TcpOptionsRepr {
-    TcpOptionsRepr { window_scale: Some(7), ..unscaled() }
-}
-
-fn unscaled() -> TcpOptionsRepr {
-    TcpOptionsRepr { mss: Some(1460), sack_permitted: true, ..none() }
-}
+use crate::kit::script::{SERVER_ISN, Script, modern, none, unscaled};
 
 fn stamped(value: u32) -> TcpOptionsRepr {
     TcpOptionsRepr { timestamps: Some((value, 1)), ..none() }
@@ -82,8 +70,7 @@ fn a_smaller_path_mtu_is_one_of_whole_packets() {
 fn what_fits_a_smaller_path_mtu_leaves_as_it_came() {
     let mut script = Script::new(GatewayConfig::default());
     script.handshake(modern(), modern());
-    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_452);
-    let sent = script.pass(WAN, data);
+    let sent = script.pass(WAN, script.from_server(1, 1, Flags::ACK, 500, none(), 1_452));
     assert_eq!(sent.ip_len(), 1_492);
     script.pass_unchanged(RADIO, too_big(&sent, 1_492));
     assert_eq!(script.gateway.counters().path_mtus_lowered, 0);
@@ -99,14 +86,11 @@ fn a_timestamp_that_the_client_does_not_take_over_is_put_on_nothing() {
     let mut script = Script::new(GatewayConfig::default());
     script.handshake(TcpOptionsRepr { timestamps: Some((1, 0)), ..modern() }, modern());
     for i in 0..20 {
-        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, stamped(100), 1_000);
-        script.arrive(WAN, data);
+        script.arrive(WAN, script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, stamped(100), 1_000));
     }
-    let ack = script.from_client(1, 10_001, Flags::ACK, 500, stamped(2), 0);
-    script.arrive(RADIO, ack);
+    script.arrive(RADIO, script.from_client(1, 10_001, Flags::ACK, 500, stamped(2), 0));
     for (seq, len) in [(1, 1_000), (9_000, 1_000), (9_000, 0)] {
-        let blind = script.from_server(seq, 1, Flags::ACK, 500, stamped(1 << 30), len);
-        script.pass(WAN, blind);
+        script.pass(WAN, script.from_server(seq, 1, Flags::ACK, 500, stamped(1 << 30), len));
     }
     let absorbed = script.from_server(10_001, 1, Flags::ACK, 500, stamped(1 << 30), 1_000);
     assert_eq!(script.arrive(WAN, absorbed).len(), 0);
@@ -119,8 +103,7 @@ fn a_timestamp_that_the_client_does_not_take_over_is_put_on_nothing() {
 /// Makes a hole at 3,001 that the gateway repairs. Everything before it is acknowledged.
 fn in_a_hole(mut script: Script) -> Script {
     for i in 3..5 {
-        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
-        script.pass(WAN, data);
+        script.pass(WAN, script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000));
     }
     script.wait(100);
     script
@@ -146,8 +129,7 @@ fn selective(script: &Script, ack: u32, window: u16, blocks: &[(u32, u32)]) -> P
 #[test]
 fn the_server_hears_that_it_repeated_needlessly() {
     let mut script = in_a_hole(Script::established());
-    let again = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
-    script.pass(WAN, again);
+    script.pass(WAN, script.from_server(1, 1, Flags::ACK, 500, none(), 1_000));
     let needless = [(1, 1_001), (4_001, 5_001)];
     let answer = duplicate(&script, &needless);
     let told = sent_by(WAN, script.arrive(RADIO, answer));
@@ -195,10 +177,8 @@ fn what_a_repair_of_the_servers_overtook_reaches_the_client() {
 fn answered_keep_alives_let_no_later_duplicate_through() {
     let mut script = Script::established();
     for _ in 0..3 {
-        let probe = script.from_server(3_000, 1, Flags::ACK, 500, none(), 0);
-        script.pass(WAN, probe);
-        let answer = script.from_client(1, 3_001, Flags::ACK, 500, none(), 0);
-        script.arrive(RADIO, answer);
+        script.pass(WAN, script.from_server(3_000, 1, Flags::ACK, 500, none(), 0));
+        script.arrive(RADIO, script.from_client(1, 3_001, Flags::ACK, 500, none(), 0));
         script.wait(500);
     }
     let mut script = in_a_hole(script);
@@ -220,8 +200,7 @@ fn what_the_server_will_hear_of_is_not_sent_again_to_a_client_without_sack() {
         let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
         script.pass(WAN, data.clone());
         script.wait(10);
-        let ack = script.from_client(1, 1_001, Flags::ACK, 500, none(), 0);
-        script.pass(RADIO, ack);
+        script.pass(RADIO, script.from_client(1, 1_001, Flags::ACK, 500, none(), 0));
         script.wait(40);
         assert_eq!(sent_by(RADIO, script.arrive(WAN, data.clone())).len(), usize::from(sack));
         // The acknowledgement was lost.
@@ -260,8 +239,7 @@ fn a_damaged_packet_ends_nothing() {
 fn a_damaged_acknowledgement_lets_go_of_nothing() {
     let mut script = Script::new(GatewayConfig::default());
     script.handshake(modern(), modern());
-    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
-    script.pass(WAN, data);
+    script.pass(WAN, script.from_server(1, 1, Flags::ACK, 500, none(), 1_000));
     script.wrong_checksums_allowed = true;
     let ack = script.from_client(1, 1_001, Flags::ACK, 500, none(), 0);
     script.pass(RADIO, damaged(&ack));
@@ -335,8 +313,7 @@ fn a_path_that_becomes_longer_than_the_timer_is_measured_again() {
         let mut left = script.arrive(WAN, data);
         left.extend(script.wait(if n < 5 { 100 } else { 700 }));
         copies.push(sent_by(RADIO, left).iter().filter(|packet| !packet.payload().is_empty()).count());
-        let ack = script.from_client(1, 1 + (n + 1) * 1_000, Flags::ACK, 17_520, none(), 0);
-        script.arrive(RADIO, ack);
+        script.arrive(RADIO, script.from_client(1, 1 + (n + 1) * 1_000, Flags::ACK, 17_520, none(), 0));
     }
     assert_eq!(copies[..5], [1; 5], "{copies:?}");
     assert!(copies[5] > 1, "{copies:?}");
@@ -353,14 +330,11 @@ fn copies_into_a_long_burst_of_losses_leave_at_equal_distances() {
     let mut script = Script::new(config);
     script.handshake(modern(), modern());
     for n in 0..5u32 {
-        let data = script.from_server(1 + n * 1_000, 1, Flags::ACK, 500, none(), 1_000);
-        script.arrive(WAN, data);
+        script.arrive(WAN, script.from_server(1 + n * 1_000, 1, Flags::ACK, 500, none(), 1_000));
         script.wait(100);
-        let ack = script.from_client(1, 1 + (n + 1) * 1_000, Flags::ACK, 17_520, none(), 0);
-        script.arrive(RADIO, ack);
+        script.arrive(RADIO, script.from_client(1, 1 + (n + 1) * 1_000, Flags::ACK, 17_520, none(), 0));
     }
-    let lost = script.from_server(5_001, 1, Flags::ACK, 500, none(), 1_000);
-    script.arrive(WAN, lost);
+    script.arrive(WAN, script.from_server(5_001, 1, Flags::ACK, 500, none(), 1_000));
     let copies: Vec<usize> = (0..6).map(|_| sent_by(RADIO, script.wait(1_000)).len()).collect();
     assert!(copies.iter().all(|&in_a_second| (4..=10).contains(&in_a_second)), "{copies:?}");
     assert_eq!(script.gateway.counters().passed_gave_up, 0);
@@ -376,17 +350,14 @@ fn a_server_that_insists_is_believed() {
     script.handshake(modern(), modern());
     let mut ms = 50;
     for n in 0..22u32 {
-        let data = script.from_server(1 + n * 1_000, 1, Flags::ACK, 500, none(), 1_000);
-        script.arrive(WAN, data);
+        script.arrive(WAN, script.from_server(1 + n * 1_000, 1, Flags::ACK, 500, none(), 1_000));
         script.wait(ms);
         ms = ms * 13 / 10;
-        let ack = script.from_client(1, 1 + (n + 1) * 1_000, Flags::ACK, 17_520, none(), 0);
-        script.arrive(RADIO, ack);
+        script.arrive(RADIO, script.from_client(1, 1 + (n + 1) * 1_000, Flags::ACK, 17_520, none(), 0));
     }
     let lost = script.from_server(22_001, 1, Flags::ACK, 500, none(), 1_000);
     script.arrive(WAN, lost.clone());
-    let behind = script.from_server(23_001, 1, Flags::ACK, 500, none(), 1_000);
-    script.arrive(WAN, behind);
+    script.arrive(WAN, script.from_server(23_001, 1, Flags::ACK, 500, none(), 1_000));
     let mut copies = Vec::new();
     for _ in 0..3 {
         let mut out = script.wait(1_000);
@@ -419,8 +390,7 @@ fn what_the_client_discards_behind_a_hole_of_the_servers_is_not_sent_for_ever() 
     }
     script.wait(100);
     let first = 1 + (next - 5) * 1_000;
-    let ack = script.from_client(1, first, Flags::ACK, 17_520, none(), 0);
-    script.arrive(RADIO, ack);
+    script.arrive(RADIO, script.from_client(1, first, Flags::ACK, 17_520, none(), 0));
     // 12 segments for which there is room, and 8 more.
     let left: Vec<Packet> = (next..next + 20)
         .flat_map(|n| {
@@ -449,8 +419,7 @@ fn what_the_client_discards_behind_a_hole_of_the_servers_is_not_sent_for_ever() 
         let data = segment(&script, n);
         script.arrive(WAN, data);
     }
-    let ack = script.from_client(1, first + 17_000, Flags::ACK, 17_520, none(), 0);
-    let mut out = script.arrive(RADIO, ack);
+    let mut out = script.arrive(RADIO, script.from_client(1, first + 17_000, Flags::ACK, 17_520, none(), 0));
     out.extend(script.wait(5_000));
     let ends: Vec<u32> = sent_by(RADIO, out)
         .iter()

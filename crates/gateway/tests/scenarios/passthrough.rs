@@ -6,19 +6,7 @@ use paceline_wire::{
     BufferPool, Checksum, Duration, Ecn, Flags, FlowKey, Packet, Payload, PortId, TcpOptionsRepr,
 };
 
-use crate::kit::script::Script;
-
-fn none() -> TcpOptionsRepr {
-    TcpOptionsRepr::default()
-}
-
-fn modern() -> TcpOptionsRepr {
-    TcpOptionsRepr { mss: Some(1460), window_scale: Some(7), sack_permitted: true, ..none() }
-}
-
-fn unscaled() -> TcpOptionsRepr {
-    TcpOptionsRepr { mss: Some(1460), sack_permitted: true, ..none() }
-}
+use crate::kit::script::{Script, modern, none, unscaled};
 
 fn extra(extra: &'static [u8]) -> TcpOptionsRepr {
     TcpOptionsRepr { mss: Some(1460), extra, ..none() }
@@ -46,8 +34,7 @@ fn keep_alives_pass_both_ways() {
     assert_eq!(leaves(&mut script, RADIO, answer, WAN).len(), 1);
     let probe = script.from_client(0, 3_001, Flags::ACK, 500, none(), 0);
     assert_eq!(leaves(&mut script, RADIO, probe, WAN).len(), 1);
-    let answer = script.from_server(3_001, 1, Flags::ACK, 500, none(), 0);
-    script.pass_unchanged(WAN, answer);
+    script.pass_unchanged(WAN, script.from_server(3_001, 1, Flags::ACK, 500, none(), 0));
 }
 
 /// The server repairs this flow. If the client acknowledges after the server's copy, that is no round trip of three
@@ -59,12 +46,10 @@ fn the_answer_to_a_servers_copy_is_not_the_firsts() {
     let mut script = Script::new(config);
     script.handshake(modern(), modern());
     for wait_ms in [3_000, 100] {
-        let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
-        script.pass(WAN, data);
+        script.pass(WAN, script.from_server(1, 1, Flags::ACK, 500, none(), 1_000));
         script.wait(wait_ms);
     }
-    let ack = script.from_client(1, 1_001, Flags::ACK, 500, none(), 0);
-    script.pass(RADIO, ack);
+    script.pass(RADIO, script.from_client(1, 1_001, Flags::ACK, 500, none(), 0));
     let flow = script.gateway.flow_statuses(0, 8).items.remove(0);
     assert!(flow.rtt.unwrap() <= Duration::from_millis(100), "{:?}", flow.rtt);
     assert_eq!(flow.in_flight, 0);
@@ -74,8 +59,7 @@ fn the_answer_to_a_servers_copy_is_not_the_firsts() {
 fn a_closed_window_passes_at_once_and_so_does_the_probe() {
     let mut script = Script::established();
     for i in 0..4 {
-        let data = script.from_server(3_001 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
-        script.arrive(WAN, data);
+        script.arrive(WAN, script.from_server(3_001 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000));
     }
     let closed = script.from_client(1, 7_001, Flags::ACK, 0, none(), 0);
     let passed = leaves(&mut script, RADIO, closed, WAN);
@@ -95,12 +79,9 @@ fn a_closed_window_passes_at_once_and_so_does_the_probe() {
 fn a_window_smaller_than_what_waits_is_probed_when_its_update_was_lost() {
     let mut script = script();
     script.handshake(unscaled(), modern());
-    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
-    script.arrive(WAN, data);
-    let small = script.from_client(1, 1_001, Flags::ACK, 700, none(), 0);
-    script.arrive(RADIO, small);
-    let data = script.from_server(1_001, 1, Flags::ACK, 500, none(), 1_000);
-    script.arrive(WAN, data);
+    script.arrive(WAN, script.from_server(1, 1, Flags::ACK, 500, none(), 1_000));
+    script.arrive(RADIO, script.from_client(1, 1_001, Flags::ACK, 700, none(), 0));
+    script.arrive(WAN, script.from_server(1_001, 1, Flags::ACK, 500, none(), 1_000));
     let probes = script.wait(3_000).into_iter().filter(|(port, _)| *port == RADIO);
     let probe = probes.last().expect("a probe").1;
     let expected = paceline_wire::Seq(crate::kit::script::SERVER_ISN).add(1_000);
@@ -115,11 +96,9 @@ fn a_closed_window_is_probed_where_the_server_repairs() {
     config.retransmission.mode = RetransmissionMode::None;
     let mut script = Script::new(config);
     script.handshake(unscaled(), modern());
-    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
-    script.pass(WAN, data);
+    script.pass(WAN, script.from_server(1, 1, Flags::ACK, 500, none(), 1_000));
     script.wait(50);
-    let closed = script.from_client(1, 1_001, Flags::ACK, 0, none(), 0);
-    script.arrive(RADIO, closed);
+    script.arrive(RADIO, script.from_client(1, 1_001, Flags::ACK, 0, none(), 0));
     let data = script.from_server(1_001, 1, Flags::ACK, 500, none(), 1_000);
     assert_eq!(
         leaves(&mut script, WAN, data.clone(), RADIO).iter().map(|p| p.payload().len()).sum::<usize>(),
@@ -143,17 +122,13 @@ fn data_that_waits_is_never_older_than_what_overtook_it() {
     let stamped = |value| TcpOptionsRepr { timestamps: Some((value, 1)), ..none() };
     script.handshake(TcpOptionsRepr { timestamps: Some((1, 0)), ..unscaled() }, modern());
     for i in 0..20 {
-        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, stamped(100), 1_000);
-        script.arrive(WAN, data);
+        script.arrive(WAN, script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, stamped(100), 1_000));
     }
-    let ack = script.from_client(1, 1_001, Flags::ACK, 17_520, stamped(2), 0);
-    script.arrive(RADIO, ack);
+    script.arrive(RADIO, script.from_client(1, 1_001, Flags::ACK, 17_520, stamped(2), 0));
     // The server has not seen that ACK. So its retransmission passes, and with it a newer timestamp (RFC 7323,
     // TS.Recent).
-    let again = script.from_server(1, 1, Flags::ACK, 500, stamped(200), 1_000);
-    script.pass(WAN, again);
-    let ack = script.from_client(1, 10_001, Flags::ACK, 17_520, stamped(3), 0);
-    let mut out = script.arrive(RADIO, ack);
+    script.pass(WAN, script.from_server(1, 1, Flags::ACK, 500, stamped(200), 1_000));
+    let mut out = script.arrive(RADIO, script.from_client(1, 10_001, Flags::ACK, 17_520, stamped(3), 0));
     out.extend(script.wait(2_000));
     let stamps: Vec<_> = out
         .iter()
@@ -191,8 +166,7 @@ fn a_reset_ends_the_flow_in_order() {
     out.extend(script.arrive(WAN, reset));
     out.extend(script.wait(100));
     for acked in [10_001, 15_001, 20_001] {
-        let ack = script.from_client(1, acked, Flags::ACK, 17_520, none(), 0);
-        out.extend(script.arrive(RADIO, ack));
+        out.extend(script.arrive(RADIO, script.from_client(1, acked, Flags::ACK, 17_520, none(), 0)));
         out.extend(script.wait(100));
     }
     let down: Vec<_> = out.iter().filter(|(port, _)| *port == RADIO).map(|(_, p)| p.tcp().unwrap()).collect();
@@ -202,8 +176,7 @@ fn a_reset_ends_the_flow_in_order() {
     assert!(sent >= 17_000, "the reset leaves after {sent} bytes of data");
     // A reset from the client.
     let mut script = Script::established();
-    let reset = script.from_client(1, 3_001, Flags::RST, 0, none(), 0);
-    script.pass_unchanged(RADIO, reset);
+    script.pass_unchanged(RADIO, script.from_client(1, 3_001, Flags::RST, 0, none(), 0));
     assert_eq!(script.gateway.buffered_bytes(), 0);
 }
 
@@ -232,17 +205,14 @@ fn what_covers_the_header_or_the_window_passes_unedited() {
     const MPTCP: &[u8] = &[30, 12, 1, 0x81, 1, 2, 3, 4, 5, 6, 7, 8];
     for option in [MD5, AO, MPTCP] {
         let mut script = script();
-        let syn = script.from_client(0, 0, Flags::SYN, 17_520, extra(option), 0);
-        script.pass_unchanged(RADIO, syn);
+        script.pass_unchanged(RADIO, script.from_client(0, 0, Flags::SYN, 17_520, extra(option), 0));
         let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, extra(option), 0);
         script.pass_unchanged(WAN, syn_ack);
         for i in 0..30 {
             // MPTCP's later packets may have no option at all.
             let options = if option == MPTCP { none() } else { extra(option) };
-            let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, options, 1_000);
-            script.pass_unchanged(WAN, data);
-            let ack = script.from_client(1, 1, Flags::ACK, 17_520, options, 0);
-            script.pass_unchanged(RADIO, ack);
+            script.pass_unchanged(WAN, script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, options, 1_000));
+            script.pass_unchanged(RADIO, script.from_client(1, 1, Flags::ACK, 17_520, options, 0));
         }
         let counters = script.gateway.counters();
         assert!(counters.passed_authenticated + counters.passed_mptcp > 0);
@@ -257,8 +227,7 @@ fn a_syn_without_room_for_another_option_passes_unedited() {
         2, 3, 4,
     ];
     let mut script = script();
-    let syn = script.from_client(0, 0, Flags::SYN, 17_520, extra(FULL), 0);
-    script.pass_unchanged(RADIO, syn);
+    script.pass_unchanged(RADIO, script.from_client(0, 0, Flags::SYN, 17_520, extra(FULL), 0));
     let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, modern(), 0);
     let syn_ack = script.pass(WAN, syn_ack);
     assert_eq!(syn_ack.tcp().unwrap().window(), 60_000);
@@ -273,16 +242,13 @@ fn data_in_a_syn_is_data() {
     script.pass_unchanged(RADIO, syn);
     script.wait(1);
     // The server answers with its own data before the handshake is over.
-    let syn_ack = script.from_server(0, 301, Flags::SYN | Flags::ACK, 60_000, modern(), 0);
-    script.pass_unchanged(WAN, syn_ack);
-    let data = script.from_server(1, 301, Flags::ACK, 500, none(), 1_000);
-    script.pass_unchanged(WAN, data);
+    script.pass_unchanged(WAN, script.from_server(0, 301, Flags::SYN | Flags::ACK, 60_000, modern(), 0));
+    script.pass_unchanged(WAN, script.from_server(1, 301, Flags::ACK, 500, none(), 1_000));
     script.wait(100);
     let ack = script.from_client(301, 1_001, Flags::ACK, 500, none(), 0);
     let acks = leaves(&mut script, RADIO, ack, WAN);
     assert_eq!(acks.len(), 1);
-    let data = script.from_server(1_001, 301, Flags::ACK, 500, none(), 1_000);
-    script.pass_unchanged(WAN, data);
+    script.pass_unchanged(WAN, script.from_server(1_001, 301, Flags::ACK, 500, none(), 1_000));
 }
 
 #[test]
@@ -308,8 +274,7 @@ fn a_syn_that_passed_a_full_table_passes_again_when_there_is_room() {
         config.limits.max_flows = 1;
         let mut script = Script::new(config);
         script.handshake(modern(), modern());
-        let reset = script.from_server(1, 1, Flags::RST, 0, none(), 0);
-        script.pass(WAN, reset);
+        script.pass(WAN, script.from_server(1, 1, Flags::RST, 0, none(), 0));
         // A flow that is over is remembered for a minute.
         script.up.src.set_port(40_001);
         let options = TcpOptionsRepr { window_scale: small, ..unscaled() };
@@ -318,8 +283,7 @@ fn a_syn_that_passed_a_full_table_passes_again_when_there_is_room() {
         script.wait(61_000);
         assert_eq!(script.gateway.flows(), 0);
         script.pass_unchanged(RADIO, syn);
-        let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, modern(), 0);
-        script.pass_unchanged(WAN, syn_ack);
+        script.pass_unchanged(WAN, script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, modern(), 0));
         assert_eq!(script.gateway.counters().flows_accelerated, 1);
         // Another attempt with another number is served.
         let mut anew = script.from_client(0, 0, Flags::SYN, 17_520, options, 0);
@@ -333,10 +297,8 @@ fn a_syn_that_passed_a_full_table_passes_again_when_there_is_room() {
 fn a_flow_first_seen_in_its_middle_passes_unchanged() {
     let mut script = script();
     for i in 0..30 {
-        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000);
-        script.pass_unchanged(WAN, data);
-        let ack = script.from_client(1, 1 + i * 1_000, Flags::ACK, 5, none(), 0);
-        script.pass_unchanged(RADIO, ack);
+        script.pass_unchanged(WAN, script.from_server(1 + i * 1_000, 1, Flags::ACK, 500, none(), 1_000));
+        script.pass_unchanged(RADIO, script.from_client(1, 1 + i * 1_000, Flags::ACK, 5, none(), 0));
     }
     assert_eq!(script.gateway.counters().passed_mid_flow, 60);
     assert_eq!(script.gateway.flows(), 0);
@@ -385,18 +347,14 @@ fn congestion_marks_leave_on_the_packet_that_brought_them() {
 fn a_client_that_has_forgotten_its_flow_begins_anew() {
     let mut script = script();
     script.handshake(none(), none());
-    let syn = script.from_client(70_000, 0, Flags::SYN, 17_520, none(), 0);
-    script.pass_unchanged(RADIO, syn);
-    let question = script.from_server(1, 1, Flags::ACK, 60_000, none(), 0);
-    script.pass(WAN, question);
+    script.pass_unchanged(RADIO, script.from_client(70_000, 0, Flags::SYN, 17_520, none(), 0));
+    script.pass(WAN, script.from_server(1, 1, Flags::ACK, 60_000, none(), 0));
     assert_eq!(script.gateway.flows(), 1, "the server knows the flow still");
     // The client comes again when the server has also forgotten the flow.
-    let syn = script.from_client(70_000, 0, Flags::SYN, 17_520, none(), 0);
-    script.pass_unchanged(RADIO, syn);
+    script.pass_unchanged(RADIO, script.from_client(70_000, 0, Flags::SYN, 17_520, none(), 0));
     let answer = script.from_server(90_000, 70_001, Flags::SYN | Flags::ACK, 60_000, none(), 0);
     script.pass_unchanged(WAN, answer);
-    let ack = script.from_client(70_001, 90_001, Flags::ACK, 17_520, none(), 0);
-    script.pass_unchanged(RADIO, ack);
+    script.pass_unchanged(RADIO, script.from_client(70_001, 90_001, Flags::ACK, 17_520, none(), 0));
     let stages: Vec<_> = script.gateway.flow_statuses(0, 10).items.iter().map(|flow| flow.stage).collect();
     assert_eq!(stages, [paceline_gateway::FlowStage::Replaced], "both go on with the new one");
 }

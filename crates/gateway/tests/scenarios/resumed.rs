@@ -1,13 +1,9 @@
 //! A flow that was open before the gateway started, and the packets that tell where its streams are.
 
 use paceline_gateway::{GatewayConfig, RADIO, Shifts, WAN};
-use paceline_wire::{Flags, TcpOptionsRepr};
+use paceline_wire::Flags;
 
-use crate::kit::script::Script;
-
-fn none() -> TcpOptionsRepr {
-    TcpOptionsRepr::default()
-}
+use crate::kit::script::{Script, none};
 
 fn resumed() -> Script {
     let mut script = Script::new(GatewayConfig::default());
@@ -20,17 +16,13 @@ fn resumed() -> Script {
 #[test]
 fn both_ends_have_to_say_the_same() {
     let mut script = resumed();
-    let data = script.from_server(10_001, 1, Flags::ACK, 500, none(), 1_000);
-    script.pass_unchanged(WAN, data);
-    let ack = script.from_client(1, 10_001, Flags::ACK, 500, none(), 0);
-    script.pass(RADIO, ack);
+    script.pass_unchanged(WAN, script.from_server(10_001, 1, Flags::ACK, 500, none(), 1_000));
+    script.pass(RADIO, script.from_client(1, 10_001, Flags::ACK, 500, none(), 0));
     assert_eq!(script.gateway.buffered_bytes(), 0, "the first packet passed");
-    let data = script.from_server(11_001, 1, Flags::ACK, 500, none(), 1_000);
-    script.pass(WAN, data);
+    script.pass(WAN, script.from_server(11_001, 1, Flags::ACK, 500, none(), 1_000));
     assert!(script.gateway.buffered_bytes() > 0);
     // What passed before is also acknowledged.
-    let ack = script.from_client(1, 12_001, Flags::ACK, 500, none(), 0);
-    script.pass(RADIO, ack);
+    script.pass(RADIO, script.from_client(1, 12_001, Flags::ACK, 500, none(), 0));
     assert_eq!((script.gateway.buffered_bytes(), script.gateway.counters().passed_unacceptable), (0, 0));
 }
 
@@ -39,15 +31,11 @@ fn both_ends_have_to_say_the_same() {
 #[test]
 fn a_packet_of_anybody_tells_nothing() {
     let mut script = resumed();
-    let forged = script.from_server(1 << 30, 1 << 29, Flags::ACK, 500, none(), 1_000);
-    script.pass_unchanged(WAN, forged);
-    let ack = script.from_client(1, 10_001, Flags::ACK, 500, none(), 0);
-    script.pass(RADIO, ack);
-    let forged = script.from_server(1 << 30, 1 << 29, Flags::ACK, 500, none(), 1_000);
-    script.pass_unchanged(WAN, forged);
+    script.pass_unchanged(WAN, script.from_server(1 << 30, 1 << 29, Flags::ACK, 500, none(), 1_000));
+    script.pass(RADIO, script.from_client(1, 10_001, Flags::ACK, 500, none(), 0));
+    script.pass_unchanged(WAN, script.from_server(1 << 30, 1 << 29, Flags::ACK, 500, none(), 1_000));
     assert_eq!(script.gateway.buffered_bytes(), 0);
-    let data = script.from_server(10_001, 1, Flags::ACK, 500, none(), 1_000);
-    script.pass(WAN, data);
+    script.pass(WAN, script.from_server(10_001, 1, Flags::ACK, 500, none(), 1_000));
     assert!(script.gateway.buffered_bytes() > 0, "the server's");
 }
 
@@ -55,15 +43,11 @@ fn a_packet_of_anybody_tells_nothing() {
 #[test]
 fn a_reset_before_anything_is_known_harms_nothing() {
     let mut script = resumed();
-    let reset = script.from_client(1, 0, Flags::RST, 0, none(), 0);
-    script.pass(RADIO, reset);
+    script.pass(RADIO, script.from_client(1, 0, Flags::RST, 0, none(), 0));
     for number in [0, 1 << 30, 1 << 31, u32::MAX] {
-        let ack = script.from_client(1, number, Flags::ACK, 500, none(), 0);
-        script.arrive(RADIO, ack);
-        let data = script.from_server(number, 1 << 31, Flags::ACK, 500, none(), 1_000);
-        script.arrive(WAN, data);
-        let data = script.from_server(number, 1, Flags::ACK, 500, none(), 1_000);
-        script.arrive(WAN, data);
+        script.arrive(RADIO, script.from_client(1, number, Flags::ACK, 500, none(), 0));
+        script.arrive(WAN, script.from_server(number, 1 << 31, Flags::ACK, 500, none(), 1_000));
+        script.arrive(WAN, script.from_server(number, 1, Flags::ACK, 500, none(), 1_000));
     }
     assert_eq!(script.gateway.flows(), 1);
 }

@@ -4,11 +4,7 @@ use paceline_gateway::config::{FlowMode, VirtualWindowMode};
 use paceline_gateway::{GatewayConfig, OVERHEARD, RADIO, WAN};
 use paceline_wire::{BufferPool, Ecn, Flags, Node, Packet, PortId, Seq, TcpOptionsRepr};
 
-use crate::kit::script::{CLIENT_ISN, SERVER_ISN, Script};
-
-fn none() -> TcpOptionsRepr {
-    TcpOptionsRepr::default()
-}
+use crate::kit::script::{CLIENT_ISN, SERVER_ISN, Script, none};
 
 /// Options without scaling, SACK and timestamps.
 fn plain(mss: u16) -> TcpOptionsRepr {
@@ -27,14 +23,11 @@ fn established_with(config: GatewayConfig) -> Script {
 /// The client answers after `client_rtt_ms` milliseconds.
 fn established_over(config: GatewayConfig, client_rtt_ms: u64) -> Script {
     let mut script = Script::new(config);
-    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_400), 0);
-    script.pass(RADIO, syn);
+    script.pass(RADIO, script.from_client(0, 0, Flags::SYN, 60_000, plain(1_400), 0));
     script.wait(10);
-    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0);
-    script.pass(WAN, syn_ack);
+    script.pass(WAN, script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0));
     script.wait(client_rtt_ms);
-    let ack = script.from_client(1, 1, Flags::ACK, 60_000, none(), 0);
-    script.pass(RADIO, ack);
+    script.pass(RADIO, script.from_client(1, 1, Flags::ACK, 60_000, none(), 0));
     script
 }
 
@@ -68,8 +61,7 @@ fn the_server_is_asked_first_and_hears_of_the_client_when_the_client_has_answere
     assert_eq!(script.wait(20_000).len(), 0);
     assert_eq!(sent_by(WAN, script.arrive(RADIO, syn)).len(), 1);
     script.wait(10);
-    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0);
-    let answer = script.pass(WAN, syn_ack);
+    let answer = script.pass(WAN, script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0));
     let seen = answer.tcp().unwrap();
     assert_eq!((seen.seq(), seen.ack()), (Seq(SERVER_ISN), Seq(CLIENT_ISN).add(1)));
     assert_eq!((seen.mss(), seen.sack_permitted()), (Some(1_300), false));
@@ -92,8 +84,7 @@ fn ecn_is_asked_of_nobody_and_agreed_to_with_nobody() {
     script.wait(10);
     let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK | Flags::ECE, 60_000, plain(1_300), 0);
     assert_eq!(flags(&script.pass(WAN, syn_ack)), Flags::SYN | Flags::ACK);
-    let ack = script.from_client(1, 1, Flags::ACK, 60_000, none(), 0);
-    script.pass(RADIO, ack);
+    script.pass(RADIO, script.from_client(1, 1, Flags::ACK, 60_000, none(), 0));
     let mut data = script.from_server(1, 1, Flags::ACK, 60_000, none(), 1_000);
     data.set_ecn(Ecn::Ce);
     let out = script.arrive(WAN, data);
@@ -107,18 +98,15 @@ fn ecn_is_asked_of_nobody_and_agreed_to_with_nobody() {
 #[test]
 fn a_refusal_is_the_servers_own() {
     let mut script = Script::new(config());
-    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
-    script.pass(RADIO, syn);
-    let refusal = script.from_server(0, 1, Flags::RST | Flags::ACK, 0, none(), 0);
-    script.pass_unchanged(WAN, refusal);
+    script.pass(RADIO, script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0));
+    script.pass_unchanged(WAN, script.from_server(0, 1, Flags::RST | Flags::ACK, 0, none(), 0));
     assert_eq!((script.gateway.flows(), script.gateway.counters().split_refused), (0, 1));
 }
 
 #[test]
 fn a_server_that_does_not_answer_is_silence_to_the_client() {
     let mut script = Script::new(config());
-    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
-    script.pass(RADIO, syn);
+    script.pass(RADIO, script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0));
     let out = script.wait(200_000);
     assert_eq!(
         (sent_by(WAN, out.clone()).len(), sent_by(RADIO, out).len()),
@@ -131,23 +119,18 @@ fn a_server_that_does_not_answer_is_silence_to_the_client() {
 #[test]
 fn a_client_that_gives_up_is_not_kept_from_the_server() {
     let mut script = Script::new(config());
-    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
-    script.pass(RADIO, syn);
-    let forged = script.from_client(9, 0, Flags::RST, 0, none(), 0);
-    assert_eq!(script.arrive(RADIO, forged).len(), 0);
+    script.pass(RADIO, script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0));
+    assert_eq!(script.arrive(RADIO, script.from_client(9, 0, Flags::RST, 0, none(), 0)).len(), 0);
     assert_eq!(script.gateway.flows(), 1);
-    let reset = script.from_client(1, 0, Flags::RST, 0, none(), 0);
-    script.pass_unchanged(RADIO, reset);
+    script.pass_unchanged(RADIO, script.from_client(1, 0, Flags::RST, 0, none(), 0));
     assert_eq!(script.gateway.flows(), 0);
 }
 
 #[test]
 fn a_client_that_begins_anew_gets_a_new_flow() {
     let mut script = Script::new(config());
-    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
-    script.pass(RADIO, syn);
-    let syn = script.from_client(5_000, 0, Flags::SYN, 60_000, plain(1_460), 0);
-    let asked = script.pass(RADIO, syn);
+    script.pass(RADIO, script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0));
+    let asked = script.pass(RADIO, script.from_client(5_000, 0, Flags::SYN, 60_000, plain(1_460), 0));
     assert_eq!(asked.tcp().unwrap().seq(), Seq(CLIENT_ISN).add(5_000));
     assert_eq!(script.gateway.flows(), 1);
 }
@@ -155,8 +138,7 @@ fn a_client_that_begins_anew_gets_a_new_flow() {
 #[test]
 fn an_unreachable_server_is_told_to_the_client() {
     let mut script = Script::new(config());
-    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
-    let asked = script.pass(RADIO, syn);
+    let asked = script.pass(RADIO, script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0));
     // A message about a packet that was never sent (RFC 5927, Section 4.1).
     let mut forged = asked.clone();
     forged.tcp_mut().unwrap().set_seq(Seq(9));
@@ -186,8 +168,7 @@ fn bytes_are_moved_on_and_acknowledged_here_along_the_way_of_the_others() {
     assert_eq!((down[0].header()[1], down[0].header()[8], down[0].link()), (0xb8, 9, &[5; 14][..]));
     let up = sent_by(WAN, out);
     assert_eq!(up[0].tcp().unwrap().ack(), Seq(SERVER_ISN).add(1_001));
-    let ack = script.from_client(1, 1_001, Flags::ACK, 60_000, none(), 0);
-    assert_eq!(script.arrive(RADIO, ack).len(), 0);
+    assert_eq!(script.arrive(RADIO, script.from_client(1, 1_001, Flags::ACK, 60_000, none(), 0)).len(), 0);
     assert_eq!(script.gateway.buffered_bytes(), 0);
     let data = script.from_client(1, 1_001, Flags::ACK | Flags::PSH, 60_000, none(), 300);
     let up = sent_by(WAN, script.arrive(RADIO, data));
@@ -242,10 +223,8 @@ fn a_slow_client_closes_the_servers_window() {
 #[test]
 fn a_reset_comes_behind_what_was_sent_before_it() {
     let mut script = established();
-    let data = script.from_server(1, 1, Flags::ACK, 500, none(), 1_000);
-    script.arrive(WAN, data);
-    let blind = script.from_server(3_000, 1, Flags::RST, 0, none(), 0);
-    let challenge = sent_by(WAN, script.arrive(WAN, blind));
+    script.arrive(WAN, script.from_server(1, 1, Flags::ACK, 500, none(), 1_000));
+    let challenge = sent_by(WAN, script.arrive(WAN, script.from_server(3_000, 1, Flags::RST, 0, none(), 0)));
     assert_eq!(flags(&challenge[0]), Flags::ACK, "RFC 5961: only the exact number resets");
     let reset = script.from_server(1_001, 1, Flags::RST, 0, none(), 0);
     assert_eq!(script.arrive(WAN, reset).len(), 0, "the client has not all of it");
@@ -259,8 +238,7 @@ fn a_reset_comes_behind_what_was_sent_before_it() {
 #[test]
 fn a_reset_of_the_client_goes_on_at_once() {
     let mut script = established();
-    let reset = script.from_client(1, 0, Flags::RST, 0, none(), 0);
-    let told = script.pass(RADIO, reset);
+    let told = script.pass(RADIO, script.from_client(1, 0, Flags::RST, 0, none(), 0));
     assert!(flags(&told).contains(Flags::RST));
     assert_eq!(told.tcp().unwrap().seq(), Seq(CLIENT_ISN).add(1));
     assert_eq!(script.gateway.flows(), 0);
@@ -272,20 +250,17 @@ fn each_half_closes_by_itself_and_the_flow_is_forgotten_with_the_second() {
     let fin = script.from_client(1, 1, Flags::FIN | Flags::ACK, 60_000, none(), 0);
     let up = sent_by(WAN, script.arrive(RADIO, fin));
     assert!(flags(&up[0]).contains(Flags::FIN));
-    let ack = script.from_server(1, 2, Flags::ACK, 60_000, none(), 0);
-    script.arrive(WAN, ack);
+    script.arrive(WAN, script.from_server(1, 2, Flags::ACK, 60_000, none(), 0));
     // The other half goes on.
     let data = script.from_server(1, 2, Flags::ACK | Flags::FIN, 500, none(), 500);
     let down = sent_by(RADIO, script.arrive(WAN, data));
     assert_eq!(down.iter().map(|packet| packet.payload().len()).sum::<usize>(), 500);
     assert!(flags(down.last().unwrap()).contains(Flags::FIN));
     assert_eq!(script.gateway.flows(), 1);
-    let last = script.from_client(2, 502, Flags::ACK, 60_000, none(), 0);
-    script.arrive(RADIO, last);
+    script.arrive(RADIO, script.from_client(2, 502, Flags::ACK, 60_000, none(), 0));
     assert_eq!(script.gateway.flows(), 0);
     // What comes again passes between the ends, which use the same numbers.
-    let again = script.from_server(501, 2, Flags::ACK | Flags::FIN, 500, none(), 0);
-    script.pass_unchanged(WAN, again);
+    script.pass_unchanged(WAN, script.from_server(501, 2, Flags::ACK | Flags::FIN, 500, none(), 0));
 }
 
 #[test]
@@ -304,8 +279,7 @@ fn a_smaller_path_mtu_makes_smaller_segments() {
     assert_eq!((out.len(), out[0].0), (1, RADIO), "the server's segments are not at fault");
     assert_eq!(sizes(&out[0].1), (1_300, Some(760)));
     assert_eq!(script.arrive(RADIO, message).len(), 0, "once is enough");
-    let ack = script.from_client(1, 1_301, Flags::ACK, 60_000, none(), 0);
-    script.arrive(RADIO, ack);
+    script.arrive(RADIO, script.from_client(1, 1_301, Flags::ACK, 60_000, none(), 0));
     let data = script.from_server(1_301, 1, Flags::ACK, 500, none(), 1_300);
     let out = sent_by(RADIO, script.arrive(WAN, data));
     assert_eq!(sizes(&out[0]), (760, None));
@@ -388,12 +362,10 @@ fn after_a_restart_both_ends_are_told_that_it_is_over() {
     let told = script.arrive(WAN, data.clone());
     assert_eq!((told[0].0, flags(&told[0].1)), (WAN, Flags::RST));
     assert_eq!(told[0].1.tcp().unwrap().seq(), Seq(CLIENT_ISN).add(7));
-    let ack = script.from_client(7, 1, Flags::ACK, 500, none(), 0);
-    assert_eq!(script.arrive(RADIO, ack)[0].0, RADIO);
+    assert_eq!(script.arrive(RADIO, script.from_client(7, 1, Flags::ACK, 500, none(), 0))[0].0, RADIO);
     // A reset may have been lost.
     assert_eq!(script.arrive(WAN, data)[0].0, WAN);
-    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
-    script.pass(RADIO, syn);
+    script.pass(RADIO, script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0));
     assert_eq!(script.gateway.split_flows(), 1);
 }
 
@@ -416,12 +388,9 @@ fn ends_that_say_nothing_after_a_restart_are_forgotten() {
 #[test]
 fn a_syn_that_comes_again_with_a_fin_is_not_taken_for_the_request() {
     let mut script = Script::new(config());
-    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_400), 0);
-    script.pass(RADIO, syn);
-    let strange = script.from_client(0, 0, Flags::SYN | Flags::FIN, 60_000, plain(1_400), 0);
-    script.pass_unchanged(RADIO, strange);
-    let syn_ack = script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0);
-    let answer = script.pass(WAN, syn_ack);
+    script.pass(RADIO, script.from_client(0, 0, Flags::SYN, 60_000, plain(1_400), 0));
+    script.pass_unchanged(RADIO, script.from_client(0, 0, Flags::SYN | Flags::FIN, 60_000, plain(1_400), 0));
+    let answer = script.pass(WAN, script.from_server(0, 1, Flags::SYN | Flags::ACK, 60_000, plain(1_300), 0));
     assert_eq!(flags(&answer), Flags::SYN | Flags::ACK);
 }
 
@@ -431,8 +400,7 @@ fn when_the_table_is_full_flows_pass() {
     config.limits.max_flows = 1;
     let mut script = established_with(config);
     script.up.src.set_port(40_001);
-    let syn = script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0);
-    script.pass_unchanged(RADIO, syn);
+    script.pass_unchanged(RADIO, script.from_client(0, 0, Flags::SYN, 60_000, plain(1_460), 0));
     assert_eq!(script.gateway.counters().passed_table_full, 1);
 }
 

@@ -1,6 +1,6 @@
 //! A gateway that moves from process to process, beside one that stays.
 
-use paceline_gateway::{Gateway, GatewayConfig, SplitTakenOver, TakenOver};
+use paceline_gateway::{Gateway, GatewayConfig, RestoredGateway, RestoredSplitFlow};
 use paceline_wire::{Instant, Node, Packet, PortId};
 
 /// Two gateways that get the same input. One moves from process to process, so to speak, whenever its turn comes.
@@ -23,12 +23,12 @@ impl Twins {
     /// Moves one of the two to another process.
     pub fn move_now(&mut self) {
         let written = rmp_serde::to_vec_named(&self.moves.state()).unwrap();
-        let read: TakenOver = rmp_serde::from_slice(&written).unwrap();
+        let read: RestoredGateway = rmp_serde::from_slice(&written).unwrap();
         let split = self.moves.split_states().map(|flow| {
             let written = rmp_serde::to_vec_named(&flow).unwrap();
             rmp_serde::from_slice(&written).unwrap()
         });
-        let split: Vec<SplitTakenOver> = split.collect();
+        let split: Vec<RestoredSplitFlow> = split.collect();
         self.moves = Gateway::take_over(self.config.clone(), Box::new(()), read, split);
         self.moved += 1;
     }

@@ -45,19 +45,16 @@ fn what_is_answered_late_counts_again() {
     script.handshake(unscaled(), unscaled());
     let none = TcpOptionsRepr::default();
     for i in 0..3 {
-        let data = script.from_server(1 + i * 1_000, 1, Flags::ACK, 60_000, none, 1_000);
-        script.pass(WAN, data);
+        script.pass(WAN, script.from_server(1 + i * 1_000, 1, Flags::ACK, 60_000, none, 1_000));
     }
     assert_eq!(outstanding(&script), 3_000);
     script.wait(900);
     assert_eq!(outstanding(&script), 3_000, "sooner than the least timeout of RFC 6298");
     script.wait(1_100);
     assert_eq!(outstanding(&script), 0);
-    let data = script.from_server(3_001, 1, Flags::ACK, 60_000, none, 1_000);
-    script.pass(WAN, data);
+    script.pass(WAN, script.from_server(3_001, 1, Flags::ACK, 60_000, none, 1_000));
     assert_eq!(outstanding(&script), 1_000, "what leaves now counts");
-    let ack = script.from_client(1, 1_001, Flags::ACK, 17_520, none, 0);
-    script.arrive(RADIO, ack);
+    script.arrive(RADIO, script.from_client(1, 1_001, Flags::ACK, 17_520, none, 0));
     assert_eq!(outstanding(&script), 3_000, "and all of it when the client is there");
 }
 

@@ -20,8 +20,6 @@ pub struct TrafficReport {
     pub streams: Vec<UdpReport>,
     /// Counters of the server's TCP over time.
     pub server_mib: Vec<MibSample>,
-    /// Counters of the client's TCP over time.
-    pub client_mib: Vec<MibSample>,
 }
 
 /// One TCP transfer.
@@ -143,7 +141,7 @@ pub(super) fn join(
         let ends = (std::mem::take(&mut server.ends[index]), std::mem::take(&mut client.ends[index]));
         transfers.push(join_transfer(transfer, ends, alone, traffic.verify));
     }
-    TrafficReport { start, transfers, streams: Vec::new(), server_mib: server.mib, client_mib: client.mib }
+    TrafficReport { start, transfers, streams: Vec::new(), server_mib: server.mib }
 }
 
 type Span = (Direction, Option<Instant>, Option<Instant>);

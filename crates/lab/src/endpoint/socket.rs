@@ -72,9 +72,6 @@ fn apply(socket: &Socket, options: &SocketOptions) -> Result<(), SystemError> {
     if let Some(bytes) = options.unsent_bytes_max {
         tcp_option(socket, libc::TCP_NOTSENT_LOWAT, bytes).context(|| "limit unsent data".to_owned())?;
     }
-    if options.no_delay {
-        tcp_option(socket, libc::TCP_NODELAY, 1).context(|| "set TCP_NODELAY".to_owned())?;
-    }
     if let Some(rto) = options.rto_min {
         let us = u32::try_from(rto.as_micros()).unwrap_or(u32::MAX);
         tcp_option(socket, TCP_RTO_MIN_US, us).context(|| {

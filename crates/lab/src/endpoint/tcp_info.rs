@@ -12,16 +12,12 @@ pub struct TcpSample {
     pub at: Instant,
     /// Smoothed round-trip time in microseconds.
     pub rtt_us: u32,
-    /// Shortest round-trip time in microseconds.
-    pub rtt_min_us: u32,
     /// Retransmission timeout in microseconds.
     pub rto_us: u32,
     /// Congestion window in segments.
     pub cwnd_segments: u32,
     /// Slow start threshold in segments.
     pub ssthresh_segments: u32,
-    /// Sender's maximum segment size in bytes.
-    pub mss_bytes: u32,
     /// Window in bytes that the peer advertises, or the gateway in its place.
     pub peer_window_bytes: u32,
     /// Segments retransmitted so far.
@@ -43,11 +39,9 @@ impl TcpSample {
         Ok(TcpSample {
             at,
             rtt_us: info.u32(68),
-            rtt_min_us: info.u32(148),
             rto_us: info.u32(8),
             cwnd_segments: info.u32(80),
             ssthresh_segments: info.u32(76),
-            mss_bytes: info.u32(16),
             peer_window_bytes: info.u32(228),
             retransmitted_segments: info.u32(100),
             sent_segments: info.u32(156),

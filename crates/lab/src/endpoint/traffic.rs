@@ -119,8 +119,6 @@ pub struct SocketOptions {
     pub send_buffer_bytes: Option<u32>,
     /// Limit on bytes that the kernel accepts from the application but has not sent.
     pub unsent_bytes_max: Option<u32>,
-    /// Send small segments at once.
-    pub no_delay: bool,
     /// Minimum retransmission timeout, on kernels with a socket option for it (6.15). Other kernels have it per route.
     pub rto_min: Option<Duration>,
 }

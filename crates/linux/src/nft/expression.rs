@@ -54,7 +54,7 @@ pub(super) enum Header {
 
 /// Comparison of the loaded bytes with a value of the same length, as numbers in network byte order.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Is {
+pub(super) enum Comparison {
     Equal = 0,
     NotEqual = 1,
     Less = 2,
@@ -132,11 +132,11 @@ pub(super) fn load_value_to(register: Register, value: &[u8]) -> Expression {
 
 /// Continues if the loaded bytes equal `value`.
 pub(super) fn equals(value: &[u8]) -> Expression {
-    compare(Is::Equal, value)
+    compare(Comparison::Equal, value)
 }
 
 /// Continues if the comparison of the loaded bytes with `value` holds.
-pub(super) fn compare(is: Is, value: &[u8]) -> Expression {
+pub(super) fn compare(is: Comparison, value: &[u8]) -> Expression {
     let data = Attributes::new().u32(1, SCRATCH.0).u32(2, is as u32).nested(3, &value_of(value));
     Expression { name: "cmp", data }
 }

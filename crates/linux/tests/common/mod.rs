@@ -7,9 +7,9 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
 use paceline_lab::netns::{self, Netns};
+use paceline_lab::{GatewayKind, Lab, LabConfig};
 use paceline_linux::{
-    Device, Ended, EventLoop, EventLoopConfig, Filter, PacketSocket, PacketSocketConfig, PortCounters,
-    StopHandle,
+    Device, EventLoop, EventLoopConfig, Filter, LoopEnd, PacketSocket, PortCounters, StopHandle,
 };
 use paceline_wire::{Node, PortId};
 use sha2::{Digest, Sha256};
@@ -25,6 +25,15 @@ pub(crate) fn permitted() -> bool {
     }
 }
 
+/// Returns a lab with plain links and a gateway of this kind. `None` if namespaces may not be created.
+pub(crate) fn joined_lab(gateway: GatewayKind) -> Option<Lab> {
+    permitted().then(|| {
+        let lab = Lab::build(LabConfig { gateway, ..LabConfig::default() }).unwrap();
+        lab.join_links().unwrap();
+        lab
+    })
+}
+
 /// A node on its own thread, in a namespace, between interfaces.
 pub(crate) struct Driven<N> {
     stop: StopHandle,
@@ -36,8 +45,7 @@ impl<N: Node + Send + 'static> Driven<N> {
     pub(crate) fn start(netns: &Netns, interfaces: &[&str], filter: &Filter, node: N) -> Self {
         let mut event_loop = EventLoop::new(EventLoopConfig::default()).unwrap();
         for (number, interface) in interfaces.iter().enumerate() {
-            let config = PacketSocketConfig { filter: filter.clone(), ..PacketSocketConfig::default() };
-            let socket = netns.run(|| PacketSocket::open(interface, &config)).unwrap().unwrap();
+            let socket = netns.run(|| PacketSocket::open(interface, filter)).unwrap().unwrap();
             event_loop.add(Device::Packet { port: PortId(number as u8), socket }).unwrap();
         }
         Self::run(event_loop, node)
@@ -49,7 +57,7 @@ impl<N: Node + Send + 'static> Driven<N> {
         let thread = thread::spawn(move || {
             let _ = paceline_linux::timer::schedule_realtime();
             let ended = event_loop.run(&mut node, |_, _| Ok(())).unwrap();
-            assert_eq!(ended, Ended::Stopped);
+            assert_eq!(ended, LoopEnd::Stopped);
             (node, event_loop.port_counters())
         });
         Driven { stop, thread }

@@ -5,7 +5,6 @@
 //! The mark "accelerate" is ECT(1), and "brake" is ECT(0). There is one queue. The paper's second queue, for flows
 //! without ABC, is not implemented.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use paceline_wire::{Duration, Instant};
@@ -116,29 +115,21 @@ impl QueueDiscipline for Abc {
     /// Algorithm 1: a packet keeps its mark "accelerate" only if there is a token.
     fn dequeue(&mut self, now: Instant, ctx: &mut AqmContext<'_>) -> Option<Waiting> {
         let waiting = self.fifo.pop()?;
-        self.count(now, waiting.parcel.bytes);
+        self.count(now, waiting.handle.bytes);
         let fraction = self.accelerating(now, now.saturating_since(waiting.arrival), ctx);
         self.token = (self.token + fraction).min(TOKEN_LIMIT);
-        if ctx.accelerates(&waiting.parcel) {
+        if ctx.accelerates(&waiting.handle) {
             if self.token >= ONE {
                 self.token -= ONE;
             } else {
-                ctx.brake(&waiting.parcel);
+                ctx.brake(&waiting.handle);
             }
         }
         Some(waiting)
     }
 
-    fn len(&self) -> usize {
-        self.fifo.len()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.fifo.bytes()
-    }
-
-    fn boxed(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
+    fn backlog(&self) -> (usize, u64) {
+        self.fifo.backlog()
     }
 }
 
@@ -209,6 +200,6 @@ mod tests {
         let mut bench = Bench::new();
         let mut abc = Abc::new(AbcConfig::default(), QueueLimit::Packets(10));
         bench.send(&mut abc, ms(0), 15);
-        assert_eq!((abc.len(), bench.counters.dropped_by_queue.packets), (10, 5));
+        assert_eq!((abc.backlog().0, bench.counters.dropped_by_queue.packets), (10, 5));
     }
 }

@@ -1,8 +1,6 @@
 //! CoDel (RFC 8289). It drops at the head if packets have waited too long for a whole interval. While they still do,
 //! drops become more frequent.
 
-use alloc::boxed::Box;
-
 use paceline_wire::{Duration, Instant};
 
 use super::{AqmContext, QueueDiscipline, check_time};
@@ -61,16 +59,8 @@ impl QueueDiscipline for Codel {
         self.state.dequeue(now, self.config, &mut self.fifo, ctx)
     }
 
-    fn len(&self) -> usize {
-        self.fifo.len()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.fifo.bytes()
-    }
-
-    fn boxed(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
+    fn backlog(&self) -> (usize, u64) {
+        self.fifo.backlog()
     }
 }
 
@@ -107,7 +97,7 @@ impl CodelState {
             self.dropping = false;
             return Some(waiting);
         }
-        self.go_on(now, config, waiting, fifo, ctx)
+        self.continue_dropping(now, config, waiting, fifo, ctx)
     }
 
     /// Enters the dropping state.
@@ -119,7 +109,7 @@ impl CodelState {
         fifo: &mut DropTail,
         ctx: &mut AqmContext<'_>,
     ) -> Option<Waiting> {
-        let next = if config.ecn && ctx.mark(&waiting.parcel) {
+        let next = if config.ecn && ctx.mark(&waiting.handle) {
             Some(waiting)
         } else {
             ctx.drop_early(waiting);
@@ -135,7 +125,7 @@ impl CodelState {
     }
 
     /// Drops packets that are due in the dropping state.
-    fn go_on(
+    fn continue_dropping(
         &mut self,
         now: Instant,
         config: CodelConfig,
@@ -145,7 +135,7 @@ impl CodelState {
     ) -> Option<Waiting> {
         while self.dropping && now >= self.drop_next {
             self.count = self.count.saturating_add(1);
-            if config.ecn && ctx.mark(&waiting.parcel) {
+            if config.ecn && ctx.mark(&waiting.handle) {
                 self.drop_next = self.control_law(self.drop_next, config.interval);
                 break;
             }
@@ -177,7 +167,7 @@ impl CodelState {
             self.dropping = false;
             return None;
         };
-        self.maxpacket = self.maxpacket.max(waiting.parcel.bytes.into());
+        self.maxpacket = self.maxpacket.max(waiting.handle.bytes.into());
         let sojourn_time = now.saturating_since(waiting.arrival);
         let ok_to_drop = if sojourn_time < config.target || fifo.bytes() <= self.maxpacket {
             self.first_above_time = None;
@@ -267,6 +257,6 @@ mod tests {
         let mut bench = Bench::new();
         let mut codel = Codel::new(CodelConfig::default(), QueueLimit::Packets(10));
         bench.send(&mut codel, ms(0), 15);
-        assert_eq!((codel.len(), bench.counters.dropped_by_queue.packets), (10, 5));
+        assert_eq!((codel.backlog().0, bench.counters.dropped_by_queue.packets), (10, 5));
     }
 }

@@ -1,7 +1,6 @@
 //! FQ-CoDel (RFC 8290): a queue for each flow, chosen by hash. New flows go first, then all take turns. Each queue has
 //! CoDel.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -44,7 +43,7 @@ impl Default for FqCodelConfig {
 impl FqCodelConfig {
     pub(super) fn check(self) -> Result<(), ConfigError> {
         if self.queues == 0 || self.quantum == 0 || self.quantum > QUANTUM_MAX {
-            return Err(ConfigError::FqCodelOfNothing);
+            return Err(ConfigError::FqCodelQueues);
         }
         self.codel().check()
     }
@@ -124,7 +123,7 @@ impl FqCodel {
         for _ in 0..(fifo.len() / 2).clamp(1, BATCH) {
             let Some(waiting) = fifo.pop() else { break };
             self.packets -= 1;
-            self.bytes -= u64::from(waiting.parcel.bytes);
+            self.bytes -= u64::from(waiting.handle.bytes);
             ctx.drop_for_room(waiting);
         }
     }
@@ -133,11 +132,11 @@ impl FqCodel {
 impl QueueDiscipline for FqCodel {
     /// RFC 8290, Section 4.1.
     fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>) {
-        let hash = ctx.parcels.packet(&waiting.parcel).map_or(0, |packet| hash(self.seed, packet));
+        let hash = ctx.store.packet(&waiting.handle).map_or(0, |packet| hash(self.seed, packet));
         let index = (hash % u64::from(self.config.queues)) as u16;
         let flow = &mut self.flows[usize::from(index)];
         self.packets += 1;
-        self.bytes += u64::from(waiting.parcel.bytes);
+        self.bytes += u64::from(waiting.handle.bytes);
         flow.fifo.push(waiting);
         if !flow.listed {
             flow.listed = true;
@@ -162,12 +161,12 @@ impl QueueDiscipline for FqCodel {
                 self.old.push_back(index);
                 continue;
             }
-            let before = (flow.fifo.len(), flow.fifo.bytes());
+            let before = flow.fifo.backlog();
             let waiting = flow.codel.dequeue(now, self.config.codel(), &mut flow.fifo, ctx);
             self.packets -= before.0 - flow.fifo.len();
             self.bytes -= before.1 - flow.fifo.bytes();
             if let Some(waiting) = waiting {
-                flow.credit -= i64::from(waiting.parcel.bytes);
+                flow.credit -= i64::from(waiting.handle.bytes);
                 return Some(waiting);
             }
             list.pop_front();
@@ -181,16 +180,8 @@ impl QueueDiscipline for FqCodel {
         }
     }
 
-    fn len(&self) -> usize {
-        self.packets
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn boxed(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
+    fn backlog(&self) -> (usize, u64) {
+        (self.packets, self.bytes)
     }
 }
 
@@ -262,7 +253,7 @@ mod tests {
         assert_eq!(bench.counters.dropped_by_queue.packets, 9);
         let flows: Vec<u16> = core::iter::from_fn(|| bench.take(&mut fq, ms(1))).collect();
         assert_eq!(flows.iter().filter(|flow| **flow == 2).count(), 4);
-        assert_eq!((fq.len(), fq.bytes()), (0, 0));
+        assert_eq!(fq.backlog(), (0, 0));
     }
 
     #[test]

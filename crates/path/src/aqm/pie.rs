@@ -1,7 +1,5 @@
 //! PIE (RFC 8033): drops at the tail with a probability that follows the delay and its change.
 
-use alloc::boxed::Box;
-
 use paceline_wire::{Duration, Instant};
 
 use super::{AqmContext, QueueDiscipline, check_time};
@@ -42,7 +40,7 @@ impl Default for PieConfig {
 impl PieConfig {
     pub(super) fn check(self) -> Result<(), ConfigError> {
         check_time(self.target)?;
-        if self.update < UPDATE_MIN { Err(ConfigError::PieTooOften) } else { Ok(()) }
+        if self.update < UPDATE_MIN { Err(ConfigError::PieUpdateTooShort) } else { Ok(()) }
     }
 }
 
@@ -186,13 +184,13 @@ impl Pie {
 impl QueueDiscipline for Pie {
     fn enqueue(&mut self, waiting: Waiting, ctx: &mut AqmContext<'_>) {
         self.update_until(waiting.arrival);
-        if !ctx.has_room(&self.fifo, waiting.parcel.bytes) {
+        if !ctx.has_room(&self.fifo, waiting.handle.bytes) {
             self.accu_prob = 0;
             return ctx.drop_for_room(waiting);
         }
         // RFC 8033, Section 5.1: mark_ecnth is 10 %.
         let may_mark = self.config.ecn && self.drop_prob <= ONE / 10;
-        if !self.drop_early() || may_mark && ctx.mark(&waiting.parcel) {
+        if !self.drop_early() || may_mark && ctx.mark(&waiting.handle) {
             self.fifo.push(waiting);
         } else {
             ctx.drop_early(waiting);
@@ -206,16 +204,8 @@ impl QueueDiscipline for Pie {
         Some(waiting)
     }
 
-    fn len(&self) -> usize {
-        self.fifo.len()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.fifo.bytes()
-    }
-
-    fn boxed(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
+    fn backlog(&self) -> (usize, u64) {
+        self.fifo.backlog()
     }
 }
 

@@ -5,8 +5,6 @@
 //! values are those of ns-3's RedQueueDisc (LInterm, QW, Gentle). They are the largest probability of 2 %, the weight
 //! of 1/512 and the gentle slope above the upper threshold.
 
-use alloc::boxed::Box;
-
 use paceline_wire::Instant;
 
 use super::{AqmContext, QueueDiscipline};
@@ -71,8 +69,8 @@ pub(super) struct Red {
 
 enum Verdict {
     Keep,
-    ByChance,
-    Surely,
+    Unforced,
+    Forced,
 }
 
 /// w_q = 1/512 (ns-3: 0.002; the paper, Section 6: at least 0.001).
@@ -126,7 +124,7 @@ impl Red {
         }
         let Some(p_b) = self.p_b() else {
             self.count = Some(0);
-            return Verdict::Surely;
+            return Verdict::Forced;
         };
         let count = self.count.map_or(0, |count| count + 1);
         // Equation of Section 4: gaps between drops are uniform, not geometric.
@@ -136,7 +134,7 @@ impl Red {
         };
         let drops = self.random.chance(Probability::from_ppb(p_a));
         self.count = Some(if drops { 0 } else { count });
-        if drops { Verdict::ByChance } else { Verdict::Keep }
+        if drops { Verdict::Unforced } else { Verdict::Keep }
     }
 
     /// The probability in parts per billion; `None` if everything is dropped.
@@ -160,15 +158,15 @@ impl QueueDiscipline for Red {
         let now = waiting.arrival;
         self.update_average(now, ctx);
         let verdict = self.decide();
-        if !ctx.has_room(&self.fifo, waiting.parcel.bytes) {
+        if !ctx.has_room(&self.fifo, waiting.handle.bytes) {
             self.count = Some(0);
             return ctx.drop_for_room(waiting);
         }
         let keeps = match verdict {
             Verdict::Keep => true,
-            Verdict::ByChance => self.config.ecn && ctx.mark(&waiting.parcel),
+            Verdict::Unforced => self.config.ecn && ctx.mark(&waiting.handle),
             // Where every packet is dropped, none is marked (ns-3 UseHardDrop).
-            Verdict::Surely => false,
+            Verdict::Forced => false,
         };
         if keeps {
             self.fifo.push(waiting);
@@ -188,16 +186,8 @@ impl QueueDiscipline for Red {
         waiting
     }
 
-    fn len(&self) -> usize {
-        self.fifo.len()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.fifo.bytes()
-    }
-
-    fn boxed(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
+    fn backlog(&self) -> (usize, u64) {
+        self.fifo.backlog()
     }
 }
 
@@ -248,7 +238,7 @@ mod tests {
         for _ in 0..100_000 {
             red.avg = 20 << WEIGHT_SHIFT;
             gap += 1;
-            if matches!(red.decide(), Verdict::ByChance) {
+            if matches!(red.decide(), Verdict::Unforced) {
                 gaps.push(core::mem::take(&mut gap));
             }
         }

@@ -23,9 +23,9 @@ impl IntoInstant for Duration {
 
 /// A simple bottleneck for tests: full-sized packets of one flow at a time, and one byte per microsecond.
 pub(super) struct Bench {
-    parcels: Parcels,
+    store: PacketStore,
     pub(super) counters: LinkCounters,
-    server: Server,
+    bottleneck: Bottleneck,
     pub(super) flow: u16,
     pub(super) ect: bool,
     /// Packets have ABC's mark "accelerate".
@@ -36,9 +36,9 @@ impl Bench {
     pub(super) fn new() -> Self {
         let rate = RateProcess::Constant(Rate::from_bytes_per_sec(1_000_000));
         Bench {
-            parcels: Parcels::default(),
+            store: PacketStore::default(),
             counters: LinkCounters::default(),
-            server: Server::new(rate, Outages::default()),
+            bottleneck: Bottleneck::new(rate, Outages::default()),
             flow: 0,
             ect: false,
             accelerate: false,
@@ -57,16 +57,16 @@ impl Bench {
     }
 
     fn ctx(&mut self) -> AqmContext<'_> {
-        let Bench { parcels, counters, server, .. } = self;
-        AqmContext { parcels, counters, server, start: Instant::ZERO, chosen: (0, 0), idle: false }
+        let Bench { store, counters, bottleneck, .. } = self;
+        AqmContext { store, counters, bottleneck, start: Instant::ZERO, chosen: (0, 0), idle: false }
     }
 
     pub(super) fn send(&mut self, discipline: &mut dyn QueueDiscipline, at: Duration, packets: u32) {
         for _ in 0..packets {
             let packet = self.packet(self.flow);
             let arrival = at.into_instant();
-            let parcel = self.parcels.store(packet, 1_040, arrival);
-            let waiting = Waiting { parcel, arrival, ready: arrival, fate: Default::default() };
+            let handle = self.store.store(packet, 1_040, arrival);
+            let waiting = Waiting { handle, arrival, ready: arrival, impairment: Default::default() };
             discipline.enqueue(waiting, &mut self.ctx());
         }
     }
@@ -74,8 +74,8 @@ impl Bench {
     /// Returns the flow of the packet that leaves.
     pub(super) fn take(&mut self, discipline: &mut dyn QueueDiscipline, at: Duration) -> Option<u16> {
         let waiting = discipline.dequeue(at.into_instant(), &mut self.ctx())?;
-        let flow = self.parcels.packet(&waiting.parcel).unwrap().flow_key().unwrap().dst.port() - 1_024;
-        self.parcels.discard(waiting.parcel);
+        let flow = self.store.packet(&waiting.handle).unwrap().flow_key().unwrap().dst.port() - 1_024;
+        self.store.discard(waiting.handle);
         Some(flow)
     }
 }
@@ -93,11 +93,11 @@ fn impossible_parameters_are_refused() {
     let limit = QueueLimit::Bytes(100_000);
     let refuse = |aqm: Aqm, limit| aqm.check(limit).unwrap_err();
     let codel = CodelConfig { interval: Duration::ZERO, ..CodelConfig::default() };
-    assert_eq!(refuse(Aqm::Codel(codel), limit), ConfigError::AqmOfNoTime);
+    assert_eq!(refuse(Aqm::Codel(codel), limit), ConfigError::ZeroAqmTime);
     let pie = PieConfig { update: Duration::from_micros(99), ..PieConfig::default() };
-    assert_eq!(refuse(Aqm::Pie(pie), limit), ConfigError::PieTooOften);
+    assert_eq!(refuse(Aqm::Pie(pie), limit), ConfigError::PieUpdateTooShort);
     let fq_codel = FqCodelConfig { queues: 0, ..FqCodelConfig::default() };
-    assert_eq!(refuse(Aqm::FqCodel(fq_codel), limit), ConfigError::FqCodelOfNothing);
+    assert_eq!(refuse(Aqm::FqCodel(fq_codel), limit), ConfigError::FqCodelQueues);
     let red = RedConfig::default();
     assert_eq!(refuse(Aqm::Red(red), QueueLimit::Unlimited), ConfigError::RedWithoutLimit);
     let red = RedConfig { min: red.max, ..red };

@@ -13,22 +13,19 @@ use crate::aqm::{AqmContext, QueueDiscipline};
 use crate::queue::Waiting;
 
 #[derive(Clone, Debug)]
-pub(super) struct Managed {
+pub(super) struct ManagedQueue {
     discipline: Box<dyn QueueDiscipline>,
     last_arrival: Instant,
 }
 
-impl Managed {
+impl ManagedQueue {
     pub(super) fn new(discipline: Box<dyn QueueDiscipline>, start: Instant) -> Self {
-        Managed { discipline, last_arrival: start }
+        ManagedQueue { discipline, last_arrival: start }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.discipline.len()
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.discipline.bytes()
+    /// The number of waiting packets, and their IP bytes.
+    pub(super) fn backlog(&self) -> (usize, u64) {
+        self.discipline.backlog()
     }
 }
 
@@ -36,23 +33,23 @@ impl Link {
     /// Gives a packet to the discipline.
     #[inline(never)]
     pub(super) fn offer(&mut self, waiting: Waiting, idle: bool) {
-        let Link { managed, parcels, counters, server, start, queue, .. } = self;
+        let Link { managed, store, counters, bottleneck, start, queue, .. } = self;
         let Some(managed) = managed else { return };
         managed.last_arrival = waiting.arrival;
-        let chosen = (queue.len(), queue.bytes());
+        let chosen = queue.backlog();
         managed
             .discipline
-            .enqueue(waiting, &mut AqmContext { parcels, counters, server, start: *start, chosen, idle });
+            .enqueue(waiting, &mut AqmContext { store, counters, bottleneck, start: *start, chosen, idle });
     }
 
     /// Lets the discipline choose the next packet. The time of the choice is when the bottleneck became free, or when a
     /// packet arrived at the free bottleneck. So the choice does not depend on late calls.
     #[inline(never)]
     pub(super) fn choose(&mut self) {
-        let Link { managed, parcels, counters, server, start, queue, free_at, .. } = self;
+        let Link { managed, store, counters, bottleneck, start, queue, free_at, .. } = self;
         let Some(managed) = managed else { return };
         let at = managed.last_arrival.max(*free_at);
-        let mut ctx = AqmContext { parcels, counters, server, start: *start, chosen: (0, 0), idle: false };
+        let mut ctx = AqmContext { store, counters, bottleneck, start: *start, chosen: (0, 0), idle: false };
         if let Some(waiting) = managed.discipline.dequeue(at, &mut ctx) {
             queue.push(waiting);
         }

@@ -310,9 +310,9 @@ fn impossible_configurations_are_refused() {
     let refuse = |config: LinkConfig| Link::new(config, 1, Instant::ZERO).unwrap_err();
     let periodic = Some(PeriodicOutage { first: ms(0), every: ms(1), length: ms(1) });
     let outage = Outages { periodic, ..Outages::default() };
-    assert_eq!(refuse(LinkConfig { outage, ..LinkConfig::default() }), ConfigError::OutageWithoutEnd);
+    assert_eq!(refuse(LinkConfig { outage, ..LinkConfig::default() }), ConfigError::PermanentOutage);
     let queue = QueueLimit::Packets(0);
-    assert_eq!(refuse(LinkConfig { queue, ..LinkConfig::default() }), ConfigError::QueueOfNothing);
+    assert_eq!(refuse(LinkConfig { queue, ..LinkConfig::default() }), ConfigError::ZeroQueueLimit);
     let delay = Delay::Steps(Vec::new());
     assert_eq!(refuse(LinkConfig { delay, ..LinkConfig::default() }), ConfigError::NoFirstStep);
 }

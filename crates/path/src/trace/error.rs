@@ -1,19 +1,23 @@
 //! Errors in the text of a trace, with the number of the line.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 /// Why a text gives no trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// There is no row, or no row has an opportunity.
+    #[error("no delivery opportunity in it")]
     Empty,
     /// The last opportunity is at millisecond 0. Then the trace would repeat endlessly at one instant.
+    #[error("the last line must be later than 0 ms: it is the period of the trace")]
     NoPeriod,
     /// More opportunities than the type holds (about 4 * 10^9), or a series longer than a day.
+    #[error("too long: more than 4294967295 opportunities, or rates of more than a day")]
     TooLong,
     /// Opportunities out of order.
+    #[error("opportunity at {at_ms} ms after one at {previous_ms} ms")]
     Unordered {
         /// The later entry.
         at_ms: u32,
@@ -21,6 +25,7 @@ pub enum TraceError {
         previous_ms: u32,
     },
     /// A line cannot be used. Lines count from 1.
+    #[error("line {line}: {problem}")]
     Line {
         /// The number of the line.
         line: usize,
@@ -28,6 +33,7 @@ pub enum TraceError {
         problem: LineProblem,
     },
     /// The CSV header has no such column.
+    #[error("line 1: no column {}", missing(wanted.as_deref(), columns))]
     NoColumn {
         /// The requested column; `None` means any column of a rate.
         wanted: Option<String>,
@@ -35,6 +41,7 @@ pub enum TraceError {
         columns: Vec<String>,
     },
     /// The CSV header has several columns of rates, and none was requested.
+    #[error("line 1: several columns of rates; name one of {}", columns.join(", "))]
     ManyColumns {
         /// The candidates.
         columns: Vec<String>,
@@ -42,11 +49,13 @@ pub enum TraceError {
 }
 
 /// The fault of a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineProblem {
     /// Not a whole number of milliseconds.
+    #[error("`{0}` is not a whole number of milliseconds")]
     NotMilliseconds(String),
     /// A time before that of the line above, in seconds as written.
+    #[error("time {time} is before {previous} of the line above")]
     TimeGoesBack {
         /// The time of this line.
         time: String,
@@ -54,6 +63,7 @@ pub enum LineProblem {
         previous: String,
     },
     /// A row with fewer or more cells than it should have.
+    #[error("{found} cells instead of {wanted}")]
     CellCount {
         /// Cells that a row should have.
         wanted: usize,
@@ -61,11 +71,13 @@ pub enum LineProblem {
         found: usize,
     },
     /// An empty cell in place of a number.
+    #[error("no value in column `{column}`; choose to hold the last value or to count as zero")]
     EmptyCell {
         /// The name of the column.
         column: String,
     },
     /// A cell that is not a number, is negative, or is larger than any link's rate.
+    #[error("`{text}` in column `{column}` is not a number between 0 and 10^6")]
     NotANumber {
         /// The name of the column.
         column: String,
@@ -73,6 +85,9 @@ pub enum LineProblem {
         text: String,
     },
     /// Rows are missing between the line above and this one.
+    #[error(
+        "rows are missing from {previous} to {time} s; choose to hold the last value or to count as zero"
+    )]
     Gap {
         /// The time of the line above.
         previous: String,
@@ -80,6 +95,7 @@ pub enum LineProblem {
         time: String,
     },
     /// Cells in quotes are not supported.
+    #[error("cells in quotes are not supported")]
     Quotes,
 }
 
@@ -89,56 +105,10 @@ impl TraceError {
     }
 }
 
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TraceError::Empty => f.write_str("no delivery opportunity in it"),
-            TraceError::NoPeriod => {
-                f.write_str("the last line must be later than 0 ms: it is the period of the trace")
-            }
-            TraceError::TooLong => {
-                f.write_str("too long: more than 4294967295 opportunities, or rates of more than a day")
-            }
-            TraceError::Unordered { at_ms, previous_ms } => {
-                write!(f, "opportunity at {at_ms} ms after one at {previous_ms} ms")
-            }
-            TraceError::Line { line, problem } => write!(f, "line {line}: {problem}"),
-            TraceError::NoColumn { wanted: Some(wanted), columns } => {
-                write!(f, "line 1: no column `{wanted}`; there are {}", columns.join(", "))
-            }
-            TraceError::NoColumn { wanted: None, columns } => {
-                write!(f, "line 1: no column with `mbps` in its name; name one of {}", columns.join(", "))
-            }
-            TraceError::ManyColumns { columns } => {
-                write!(f, "line 1: several columns of rates; name one of {}", columns.join(", "))
-            }
-        }
+fn missing(wanted: Option<&str>, columns: &[String]) -> String {
+    let columns = columns.join(", ");
+    match wanted {
+        Some(wanted) => format!("`{wanted}`; there are {columns}"),
+        None => format!("with `mbps` in its name; name one of {columns}"),
     }
 }
-
-impl fmt::Display for LineProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LineProblem::NotMilliseconds(text) => write!(f, "`{text}` is not a whole number of milliseconds"),
-            LineProblem::TimeGoesBack { time, previous } => {
-                write!(f, "time {time} is before {previous} of the line above")
-            }
-            LineProblem::CellCount { wanted, found } => write!(f, "{found} cells instead of {wanted}"),
-            LineProblem::EmptyCell { column } => {
-                write!(f, "no value in column `{column}`; choose to hold the last value or to count as zero")
-            }
-            LineProblem::NotANumber { column, text } => {
-                write!(f, "`{text}` in column `{column}` is not a number between 0 and 10^6")
-            }
-            LineProblem::Gap { previous, time } => {
-                write!(
-                    f,
-                    "rows are missing from {previous} to {time} s; choose to hold the last value or to count as zero"
-                )
-            }
-            LineProblem::Quotes => f.write_str("cells in quotes are not supported"),
-        }
-    }
-}
-
-impl core::error::Error for TraceError {}

@@ -7,9 +7,7 @@ use paceline_gateway::{OVERHEARD, RADIO, WAN};
 use paceline_linux::netlink::{Netlink, Prefix};
 use paceline_linux::nft::{FailOpen, FailOpenConfig, Refreshed};
 use paceline_linux::tun_routes::{TunRoutes, TunRoutesConfig};
-use paceline_linux::{
-    Device, EventLoop, Filter, Housekeeping, Overheard, PacketSocket, PacketSocketConfig, Side, Slice, Tun,
-};
+use paceline_linux::{Device, EventLoop, Filter, Housekeeping, IcmpListener, PacketSocket, Side, Slice, Tun};
 use paceline_wire::{Duration, Instant};
 
 use super::super::handover::Inherited;
@@ -34,16 +32,16 @@ pub(super) enum Joined {
     Routed {
         /// Marks the packets that the routes select. `None` without nftables: then the routes select all packets.
         rule: Option<FailOpen>,
-        routes: Routes,
+        routes: TunRouteState,
         mtu: u32,
     },
 }
 
 /// Routes through the TUN device. They are installed when the loop runs.
 #[derive(Debug)]
-pub(super) enum Routes {
-    Waiting(TunRoutesConfig),
-    Laid(TunRoutes, TunRoutesConfig),
+pub(super) enum TunRouteState {
+    Pending(TunRoutesConfig),
+    Installed(TunRoutes, TunRoutesConfig),
 }
 
 /// The packets that belong to this gateway.
@@ -94,8 +92,7 @@ fn bridged(event_loop: &mut EventLoop, options: &Options, scope: PacketScope) ->
 fn open_ports(event_loop: &mut EventLoop, options: &Options, filters: [Filter; 2]) -> Result<()> {
     let (wan, radio) = options.interfaces()?;
     for ((port, name), filter) in [(WAN, wan), (RADIO, radio)].into_iter().zip(filters) {
-        let config = PacketSocketConfig { filter, ..PacketSocketConfig::default() };
-        let socket = PacketSocket::open(name, &config)
+        let socket = PacketSocket::open(name, &filter)
             .map_err(|error| Error::io(format_args!("open interface {name}"), &error))?;
         event_loop
             .add(Device::Packet { port, socket })
@@ -124,7 +121,7 @@ fn routed(
     event_loop
         .add(tun_device(device, options))
         .map_err(|error| Error::io(format_args!("use the TUN device {tun}"), &error))?;
-    overhear(event_loop, options);
+    listen_for_icmp(event_loop, options);
     let (ports, clients) = routed_places(tun, options)?;
     let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
     let config = FailOpenConfig::marking(&options.name()?, &ports, MARK);
@@ -140,7 +137,7 @@ fn routed(
     };
     let routes = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
     let routes = TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), datagrams, ..routes };
-    Ok(Joined::Routed { rule, routes: Routes::Waiting(routes), mtu })
+    Ok(Joined::Routed { rule, routes: TunRouteState::Pending(routes), mtu })
 }
 
 /// Takes the place of another process.
@@ -158,12 +155,12 @@ pub(super) fn adopt(
             let device = inherited.take(Role::Device).map_err(failed)?;
             let device = tun_device(Tun::adopt(device, tun), options);
             event_loop.add(device).map_err(failed)?;
-            overhear(event_loop, options);
+            listen_for_icmp(event_loop, options);
         }
         None => {
             for port in [WAN, RADIO] {
                 let device = inherited.take(Role::Device).map_err(failed)?;
-                let socket = PacketSocket::adopt(device, &PacketSocketConfig::default());
+                let socket = PacketSocket::adopt(device);
                 event_loop.add(Device::Packet { port, socket }).map_err(failed)?;
             }
         }
@@ -189,7 +186,7 @@ pub(super) fn adopt(
             let rule = rule(inherited, &FailOpenConfig::marking(&options.name()?, &ports, MARK))?;
             let config = TunRoutesConfig::new(tun, &[wan], &[radio], clients);
             let config = TunRoutesConfig { mark: rule.as_ref().map(|_| MARK), datagrams, ..config };
-            let routes = Routes::Laid(TunRoutes::adopt(&config).map_err(Error::system)?, config);
+            let routes = TunRouteState::Installed(TunRoutes::adopt(&config).map_err(Error::system)?, config);
             Joined::Routed { rule, routes, mtu }
         }
     })
@@ -202,14 +199,14 @@ fn tun_device(tun: Tun, options: &Options) -> Device {
 /// A routed gateway gets copies of the messages about a smaller path MTU, because these messages do not pass through
 /// it. The copies are of messages that the host forwards or sends, taken at the interface by which they leave. A
 /// successor opens its own sockets for them.
-fn overhear(event_loop: &mut EventLoop, options: &Options) {
+fn listen_for_icmp(event_loop: &mut EventLoop, options: &Options) {
     if options.forward_only {
         return;
     }
     let (Some(wan), Some(radio)) = (&options.wan, &options.radio) else { return };
     for name in distinct(wan, radio) {
-        let added = Overheard::open(name)
-            .and_then(|from| event_loop.add(Device::Overheard { port: OVERHEARD, from }));
+        let added = IcmpListener::open(name)
+            .and_then(|from| event_loop.add(Device::IcmpListener { port: OVERHEARD, from }));
         if let Err(error) = added {
             tracing::warn!(
                 "cannot listen on {name} ({error}): a split flow stalls when a packet is too big for its path"
@@ -262,9 +259,9 @@ impl Joined {
             }
             // Packets in the TUN device after a lapse have not gone elsewhere, so they are kept.
             Joined::Routed { routes, .. } => {
-                if let Routes::Waiting(config) = routes {
+                if let TunRouteState::Pending(config) = routes {
                     let laid = TunRoutes::install(config).map_err(io::Error::other)?;
-                    *routes = Routes::Laid(laid, config.clone());
+                    *routes = TunRouteState::Installed(laid, config.clone());
                 }
             }
             Joined::Alone => {}
@@ -274,7 +271,9 @@ impl Joined {
 
     /// Restores missing parts of device and routes, for interfaces of this MTU.
     pub(super) fn repair(&mut self, interfaces_mtu: u32) -> io::Result<()> {
-        let Joined::Routed { routes: Routes::Laid(routes, config), mtu, .. } = self else { return Ok(()) };
+        let Joined::Routed { routes: TunRouteState::Installed(routes, config), mtu, .. } = self else {
+            return Ok(());
+        };
         let wanted = interfaces_mtu.min(TUN_MTU_MAX);
         if *mtu != wanted {
             let set = Netlink::open().and_then(|netlink| netlink.set_mtu(&config.tun, wanted));
@@ -311,8 +310,8 @@ impl Joined {
                     rule.remove().map_err(Error::system)?;
                 }
                 match routes {
-                    Routes::Laid(routes, _) => routes.remove().map_err(Error::system),
-                    Routes::Waiting(_) => Ok(()),
+                    TunRouteState::Installed(routes, _) => routes.remove().map_err(Error::system),
+                    TunRouteState::Pending(_) => Ok(()),
                 }
             }
             Joined::Alone => Ok(()),

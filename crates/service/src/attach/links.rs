@@ -11,12 +11,12 @@ pub(super) struct Links(Vec<(String, Option<LinkInfo>)>);
 
 /// Whether a gateway can be in place between the interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fit {
-    Fits,
+pub(super) enum LinkReadiness {
+    Ready,
     /// The interfaces are in their places, but one of them passes no packets.
-    Stands(String),
+    Down(String),
     /// The interfaces are not in their places.
-    Unfit(String),
+    Misplaced(String),
 }
 
 impl Links {
@@ -60,25 +60,25 @@ impl Links {
 
     /// Judges the interfaces for `place`. A bridge forwards only between working ports, and so does a gateway in its
     /// place. In other places nobody else would forward, so the gateway stays.
-    pub(super) fn fit(&self, place: Place) -> Fit {
+    pub(super) fn fit(&self, place: Place) -> LinkReadiness {
         if let Some(name) = self.missing() {
-            return Fit::Unfit(format!("there is no interface {name}"));
+            return LinkReadiness::Misplaced(format!("there is no interface {name}"));
         }
         let names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
         let names = names.join(" and ");
         match (place, self.place()) {
             (Place::Bridged, found) if found != Some(Place::Bridged) => {
-                return Fit::Unfit(format!("{names} are not ports of one bridge"));
+                return LinkReadiness::Misplaced(format!("{names} are not ports of one bridge"));
             }
             (Place::Alone, found) if found != Some(Place::Alone) => {
-                return Fit::Unfit(format!("{names} are ports of a bridge"));
+                return LinkReadiness::Misplaced(format!("{names} are ports of a bridge"));
             }
             _ => {}
         }
         let stands = |(_, link): &&(String, Option<LinkInfo>)| link.as_ref().is_some_and(|link| !link.ready);
         match self.0.iter().find(stands).filter(|_| place == Place::Bridged) {
-            Some((name, link)) => Fit::Stands(format!("{name} is {}", state(link.as_ref()))),
-            None => Fit::Fits,
+            Some((name, link)) => LinkReadiness::Down(format!("{name} is {}", state(link.as_ref()))),
+            None => LinkReadiness::Ready,
         }
     }
 
@@ -138,19 +138,22 @@ mod tests {
     #[test]
     fn a_gateway_stands_only_where_it_belongs() {
         let bridged = links(Some(link(1, Some(9), true)), Some(link(2, Some(9), true)));
-        assert_eq!((bridged.place(), bridged.fit(Place::Bridged)), (Some(Place::Bridged), Fit::Fits));
-        assert!(matches!(bridged.fit(Place::Alone), Fit::Unfit(_)));
+        assert_eq!(
+            (bridged.place(), bridged.fit(Place::Bridged)),
+            (Some(Place::Bridged), LinkReadiness::Ready)
+        );
+        assert!(matches!(bridged.fit(Place::Alone), LinkReadiness::Misplaced(_)));
         let apart = links(Some(link(1, Some(9), true)), Some(link(2, Some(8), true)));
         assert_eq!(apart.place(), None);
         for place in [Place::Bridged, Place::Alone] {
-            assert!(matches!(apart.fit(place), Fit::Unfit(_)));
+            assert!(matches!(apart.fit(place), LinkReadiness::Misplaced(_)));
         }
-        assert_eq!(apart.fit(Place::Routed), Fit::Fits);
+        assert_eq!(apart.fit(Place::Routed), LinkReadiness::Ready);
         let dark = links(Some(link(1, Some(9), true)), Some(link(2, Some(9), false)));
-        assert!(matches!(dark.fit(Place::Bridged), Fit::Stands(_)));
+        assert!(matches!(dark.fit(Place::Bridged), LinkReadiness::Down(_)));
         let gone = links(Some(link(1, None, true)), None);
         for place in [Place::Bridged, Place::Alone, Place::Routed] {
-            assert_eq!(gone.fit(place), Fit::Unfit("there is no interface r".to_owned()));
+            assert_eq!(gone.fit(place), LinkReadiness::Misplaced("there is no interface r".to_owned()));
         }
     }
 

@@ -31,7 +31,7 @@ const SERVER: &str = "10.0.0.1:80";
 #[test]
 fn packets_of_the_flow_are_kept_on_both_sides_with_what_was_done() {
     let captures = Arc::new(CaptureService::default());
-    let mut node = Watched::new(Gateway::new(GatewayConfig::default()), captures.clone());
+    let mut node = CapturingGateway::new(Gateway::new(GatewayConfig::default()), captures.clone());
     let (ours, theirs) = UnixStream::pair().unwrap();
     let interfaces = Interfaces { names: ["w0".into(), "r0".into()], raw: true };
     let serving = thread::spawn(move || captures.serve(&ours, wanted(), &interfaces).unwrap().unwrap());

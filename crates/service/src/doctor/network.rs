@@ -81,7 +81,7 @@ fn offloads(name: &str) -> Vec<Findings> {
         _ => cut.ok("checksums and GSO on"),
     };
     let mut all = vec![joined, cut];
-    if let Ok(true) = offload::joins_for_good(name) {
+    if let Ok(true) = offload::has_lro(name) {
         all.push(Findings::of("large receive offload", name).problem(
             "LRO on: it joins segments in a way that cannot be undone when they are forwarded",
             format!("ethtool -K {name} lro off"),

@@ -15,9 +15,9 @@ const SEED: u64 = 1;
 /// Writes the content and its digest.
 pub(super) fn write<W: Write>(
     out: W,
-    content: impl FnOnce(&mut Digested<W>) -> io::Result<()>,
+    content: impl FnOnce(&mut DigestWriter<W>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut out = Digested { out, hash: XxHash64::with_seed(SEED) };
+    let mut out = DigestWriter { out, hash: XxHash64::with_seed(SEED) };
     content(&mut out)?;
     let digest = out.hash.finish();
     out.out.write_all(MARK)?;
@@ -43,12 +43,12 @@ pub(super) fn checked(written: &[u8]) -> io::Result<&[u8]> {
 }
 
 /// Passes bytes on, and computes their digest.
-pub(super) struct Digested<W> {
+pub(super) struct DigestWriter<W> {
     out: W,
     hash: XxHash64,
 }
 
-impl<W: Write> Write for Digested<W> {
+impl<W: Write> Write for DigestWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let len = self.out.write(bytes)?;
         self.hash.write(&bytes[..len]);

@@ -30,7 +30,7 @@ pub fn state(data: &[u8]) {
         Ok(state) => assert!(state == changed && changed[len..] != whole[len..]),
         Err(_) => assert_ne!(changed, whole),
     }
-    let Ok(memory) = read::from_slice::<Memory>(&changed[..len]) else {
+    let Ok(memory) = read::from_slice::<IncomingState>(&changed[..len]) else {
         assert_ne!(changed[..len], whole[..len], "what was written can be read");
         return;
     };
@@ -51,14 +51,14 @@ fn written(split: bool) -> &'static [u8] {
         let mode = if split { FlowMode::Split } else { FlowMode::Transparent };
         let node = busy(mode);
         let now = Instant::from_nanos(1_000_000_000);
-        let written = Written {
+        let written = OutgoingState {
             started: now,
             time: now,
             totals: Totals::default(),
             ports: Vec::new(),
             waiting: Vec::new(),
             gateway: node.state(),
-            split: super::split::Written(&node),
+            split: super::split::OutgoingSplitFlows(&node),
         };
         let mut bytes = Vec::new();
         digest::write(&mut bytes, |out| {

@@ -3,23 +3,23 @@
 
 use std::fmt;
 
-use paceline_gateway::{Gateway, SplitTakenOver};
+use paceline_gateway::{Gateway, RestoredSplitFlow};
 use serde::de::{SeqAccess, Visitor};
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twox_hash::XxHash64;
 
 /// The split flows of a gateway, for writing.
-pub(super) struct Written<'a>(pub(super) &'a Gateway);
+pub(super) struct OutgoingSplitFlows<'a>(pub(super) &'a Gateway);
 
 /// The split flows that could be read.
 #[derive(Default)]
-pub(super) struct Read(pub(super) Vec<SplitTakenOver>);
+pub(super) struct IncomingSplitFlows(pub(super) Vec<RestoredSplitFlow>);
 
 /// One split flow: a digest of the rest, then the flow.
 struct Block<'a>(&'a [u8]);
 
-impl Serialize for Written<'_> {
+impl Serialize for OutgoingSplitFlows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut blocks = serializer.serialize_seq(Some(self.0.split_flows()))?;
         let mut block = Vec::new();
@@ -41,7 +41,7 @@ impl Serialize for Block<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Read {
+impl<'de> Deserialize<'de> for IncomingSplitFlows {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(Reader)
     }
@@ -50,22 +50,22 @@ impl<'de> Deserialize<'de> for Read {
 struct Reader;
 
 impl<'de> Visitor<'de> for Reader {
-    type Value = Read;
+    type Value = IncomingSplitFlows;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of split flows")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut blocks: A) -> Result<Read, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut blocks: A) -> Result<IncomingSplitFlows, A::Error> {
         let mut flows = Vec::new();
         while let Some(block) = blocks.next_element::<&[u8]>()? {
             flows.extend(read(block));
         }
-        Ok(Read(flows))
+        Ok(IncomingSplitFlows(flows))
     }
 }
 
-fn read(block: &[u8]) -> Option<SplitTakenOver> {
+fn read(block: &[u8]) -> Option<RestoredSplitFlow> {
     let (digest, flow) = block.split_first_chunk::<DIGEST>()?;
     if u64::from_le_bytes(*digest) != XxHash64::oneshot(VERSION, flow) {
         return None;
@@ -83,7 +83,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use paceline_gateway::config::FlowMode;
-    use paceline_gateway::{GatewayConfig, RADIO, State, TakenOver};
+    use paceline_gateway::{GatewayConfig, GatewayState, RADIO, RestoredGateway};
     use paceline_wire::{Flags, FlowKey, Instant, Node, Packet, Payload, TcpRepr};
 
     use super::*;
@@ -108,9 +108,9 @@ mod tests {
 
     /// Returns the gateway's successor, after `change` has edited the blocks.
     fn successor(gateway: &Gateway, change: impl Fn(usize, &mut Vec<u8>)) -> Gateway {
-        let state = rmp_serde::to_vec_named::<State<'_>>(&gateway.state()).unwrap();
-        let state: TakenOver = crate::handover::read::from_slice(&state).unwrap();
-        let written = rmp_serde::to_vec(&Written(gateway)).unwrap();
+        let state = rmp_serde::to_vec_named::<GatewayState<'_>>(&gateway.state()).unwrap();
+        let state: RestoredGateway = crate::handover::read::from_slice(&state).unwrap();
+        let written = rmp_serde::to_vec(&OutgoingSplitFlows(gateway)).unwrap();
         let blocks: Vec<&[u8]> = crate::handover::read::from_slice(&written).unwrap();
         let changed = blocks.iter().enumerate().filter_map(|(n, block)| {
             let mut block = block.to_vec();
@@ -126,8 +126,9 @@ mod tests {
         let before = gateway(5);
         let after = successor(&before, |_, _| {});
         assert_eq!((after.split_flows(), after.flows(), after.counters().split_let_go), (5, 5, 0));
-        let whole: Read =
-            crate::handover::read::from_slice(&rmp_serde::to_vec(&Written(&before)).unwrap()).unwrap();
+        let whole: IncomingSplitFlows =
+            crate::handover::read::from_slice(&rmp_serde::to_vec(&OutgoingSplitFlows(&before)).unwrap())
+                .unwrap();
         assert_eq!(whole.0.len(), 5);
     }
 

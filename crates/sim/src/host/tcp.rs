@@ -1,6 +1,6 @@
 //! A host with the TCP connections and applications of one flow of a scenario.
 
-use paceline_tcp::{Config, Connection, Origin, State, Status};
+use paceline_tcp::{Config, Connection, InitialNumbers, State, Status};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId};
 
 use super::HOST;
@@ -42,7 +42,7 @@ pub struct TcpSetup {
     /// The seed of all that connections draw.
     pub seed: u64,
     /// The initial numbers of each connection; `None` draws them.
-    pub origin: Option<Origin>,
+    pub origin: Option<InitialNumbers>,
     /// If true, payloads have bytes and checksums are whole. The receiver checks the bytes. Otherwise payloads have a
     /// length only.
     pub has_bytes: bool,

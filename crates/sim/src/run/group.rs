@@ -7,7 +7,7 @@ use crate::host::{SimNode, TransferEnd};
 use crate::measure::Quantiles;
 use crate::network::{Network, NodeId};
 use crate::result::{Direction, FlowResult, mbps};
-use crate::run::Watch;
+use crate::run::RunObserver;
 use crate::scenario::{Flow, Load, Transport};
 
 /// One transfer, or several sequential ones.
@@ -97,10 +97,10 @@ impl Group {
         now: Instant,
         enough: [u64; 2],
         findings: &mut Vec<String>,
-        watch: &mut dyn Watch,
+        watch: &mut dyn RunObserver,
     ) {
         let received = ends(network, self.receiver());
-        let watched = watch.looks_at_ends();
+        let watched = watch.observes_ends();
         for end in ends(network, self.sender()).iter().filter(|end| !end.is_over()) {
             let pulse = end.connection.pulse();
             let pipe = i64::from(pulse.unacked) - i64::from(pulse.sacked) - i64::from(pulse.lost)

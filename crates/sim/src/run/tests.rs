@@ -178,7 +178,7 @@ fn who_looks_on_sees_each_sender_and_may_end_the_run() {
         seen: Vec<(usize, u64)>,
         until: Instant,
     }
-    impl Watch for Eyes {
+    impl RunObserver for Eyes {
         fn sender(&mut self, _now: Instant, transfer: usize, status: &Status, _read_bytes: u64) {
             self.seen.push((transfer, status.sent.data_segs_out));
         }

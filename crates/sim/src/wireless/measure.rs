@@ -7,7 +7,7 @@ use paceline_wire::{Duration, Instant};
 use super::path::WirelessPath;
 use crate::measure::{Reordering, ReorderingMeter};
 use crate::result::mbps;
-use crate::run::{Watch, run_watched};
+use crate::run::{RunObserver, run_watched};
 use crate::scenario::ScenarioError;
 
 /// Seed and times of a measurement.
@@ -69,17 +69,17 @@ pub fn measure_watched(
     sender: &Config,
     receiver: &Config,
     times: Measurement,
-    watch: &mut dyn Watch,
+    watch: &mut dyn RunObserver,
 ) -> Result<Vec<FlowMeasure>, ScenarioError> {
     let scenario = path.scenario(sender, receiver, times.seed, times.duration);
     let [first, last] = [scenario.path.first(), scenario.path.last()]
         .map(|link| link.map_or(String::new(), |link| format!("{}_down", link.name)));
     let meter = ReorderingMeter::default();
-    let mut looks = Looks {
+    let mut looks = FlowSnapshots {
         from: Instant::ZERO + times.warm_up,
         meter: meter.clone(),
         reordering: Reordering::default(),
-        flows: vec![Look::default(); scenario.flows.len()],
+        flows: vec![FlowSnapshot::default(); scenario.flows.len()],
         watch,
     };
     let result = run_watched(
@@ -98,16 +98,16 @@ pub fn measure_watched(
 }
 
 /// The states of the flows: the first and the last one after the warm-up.
-struct Looks<'a> {
+struct FlowSnapshots<'a> {
     from: Instant,
     meter: ReorderingMeter,
     reordering: Reordering,
-    flows: Vec<Look>,
-    watch: &'a mut dyn Watch,
+    flows: Vec<FlowSnapshot>,
+    watch: &'a mut dyn RunObserver,
 }
 
 #[derive(Clone, Default)]
-struct Look {
+struct FlowSnapshot {
     first: Option<(Status, u64)>,
     last: Option<(Status, u64)>,
     looks: u64,
@@ -115,7 +115,7 @@ struct Look {
     cwnd: u64,
 }
 
-impl Look {
+impl FlowSnapshot {
     fn measure(&self, span: Duration) -> FlowMeasure {
         let (Some((first, read_first)), Some((last, read_last))) = (&self.first, &self.last) else {
             return FlowMeasure::default();
@@ -137,7 +137,7 @@ impl Look {
     }
 }
 
-impl Watch for Looks<'_> {
+impl RunObserver for FlowSnapshots<'_> {
     fn sender(&mut self, now: Instant, transfer: usize, status: &Status, read_bytes: u64) {
         if let Some(look) = self.flows.get_mut(transfer).filter(|_| now >= self.from) {
             look.first.get_or_insert((*status, read_bytes));

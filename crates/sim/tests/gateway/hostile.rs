@@ -8,7 +8,7 @@ use paceline_path::{
 };
 use paceline_sim::host::TcpSetup;
 use paceline_sim::workload::Workload;
-use paceline_tcp::Origin;
+use paceline_tcp::InitialNumbers;
 use paceline_wire::{Duration, Node, Rate, Seq};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -69,11 +69,8 @@ struct Case {
 }
 
 fn faults(radio: bool) -> impl Strategy<Value = Faults> {
-    let (loss, outage) = if radio {
-        (0u32..=5, prop_oneof![Just(OutageEffect::Hold), Just(OutageEffect::Drop)])
-    } else {
-        (0u32..=1, prop_oneof![Just(OutageEffect::Hold), Just(OutageEffect::Drop)])
-    };
+    let loss = 0u32..=if radio { 5 } else { 1 };
+    let outage = prop_oneof![Just(OutageEffect::Hold), Just(OutageEffect::Drop)];
     let outage = proptest::option::weighted(if radio { 0.5 } else { 0.1 }, (5_000u64..15_000, outage));
     (loss, 0u32..=5, 1u64..=40, 0u32..=3, outage, 1u32..=30, 0u64..=60, 10u32..=400).prop_map(
         |(
@@ -107,7 +104,7 @@ fn endpoint() -> impl Strategy<Value = TcpSetup> {
             let end = modern_client(buffer as u32);
             let config =
                 paceline_tcp::Config { sack, timestamps, window_scaling, delayed_ack, mss, ..end.config };
-            let origin = end.origin.map(|origin| Origin { isn: Seq(isn), ..origin });
+            let origin = end.origin.map(|origin| InitialNumbers { isn: Seq(isn), ..origin });
             TcpSetup { config, origin, has_bytes: true, gso_segments, ..end }
         },
     )

@@ -11,7 +11,7 @@ use paceline_sim::checker::{Checker, GatewayChecker, Side};
 use paceline_sim::host::{HOST, Plan, TcpHost, TcpSetup, TransferEnd};
 use paceline_sim::workload::Workload;
 use paceline_sim::{Hop, LinkId, Network, NodeId, Progress, RouteBy, SwitchId, seed_of};
-use paceline_tcp::{Config, Origin, ReceiveBuffer, ReceiveWindowName};
+use paceline_tcp::{Config, InitialNumbers, ReceiveBuffer, ReceiveWindowName};
 use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId, Rate, Seq};
 
 /// Window of Windows XP in bytes: "17 KB" in the thesis, 12 segments of 1,460 bytes.
@@ -101,7 +101,7 @@ fn fixed_window() -> Config {
 /// 5 s, which most runs pass.
 fn end(config: Config) -> TcpSetup {
     let nobody = FlowKey::new(([0; 4], 0).into(), ([0; 4], 0).into());
-    let origin = Origin { isn: Seq(0u32.wrapping_sub(20_000_000)), tsval: 0u32.wrapping_sub(5_000) };
+    let origin = InitialNumbers { isn: Seq(0u32.wrapping_sub(20_000_000)), tsval: 0u32.wrapping_sub(5_000) };
     TcpSetup { origin: Some(origin), ..TcpSetup::new(nobody, config, 0) }
 }
 

@@ -15,11 +15,11 @@ use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
-use paceline_gateway::{Gateway, GatewayConfig, RADIO, SplitTakenOver, TakenOver, WAN};
+use paceline_gateway::{Gateway, GatewayConfig, RADIO, RestoredGateway, RestoredSplitFlow, WAN};
 use paceline_path::random::Random;
 use paceline_path::{Delivered, OutageEffect, OutageWindow, Outages};
 use paceline_sim::result::RunResult;
-use paceline_sim::{Scenario, ScenarioError, Tap, Watch, run_watched};
+use paceline_sim::{RunObserver, Scenario, ScenarioError, Tap, run_watched};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Packet, Payload, PortId, Seq, TcpRepr};
 use rustc_hash::FxHashMap;
 
@@ -151,16 +151,16 @@ impl Fates {
     }
 }
 
-impl Watch for Fates {
-    fn looks_at_ends(&self) -> bool {
+impl RunObserver for Fates {
+    fn observes_ends(&self) -> bool {
         false
     }
 
-    fn meddles(&self) -> bool {
+    fn injects(&self) -> bool {
         true
     }
 
-    fn meddle(&mut self, now: Instant, gateway: &mut Gateway) -> Vec<(PortId, Packet)> {
+    fn inject(&mut self, now: Instant, gateway: &mut Gateway) -> Vec<(PortId, Packet)> {
         self.befall(now, gateway);
         Vec::new()
     }
@@ -169,12 +169,12 @@ impl Watch for Fates {
 /// The gateway of another process, which takes over the state of this one.
 fn successor(gateway: &Gateway, config: &GatewayConfig) -> Gateway {
     let written = rmp_serde::to_vec_named(&gateway.state()).unwrap();
-    let state: TakenOver = rmp_serde::from_slice(&written).unwrap();
+    let state: RestoredGateway = rmp_serde::from_slice(&written).unwrap();
     let flows = gateway.split_states().map(|flow| {
         let written = rmp_serde::to_vec_named(&flow).unwrap();
         rmp_serde::from_slice(&written).unwrap()
     });
-    let flows: Vec<SplitTakenOver> = flows.collect();
+    let flows: Vec<RestoredSplitFlow> = flows.collect();
     let next = Gateway::take_over(config.clone(), Box::new(()), state, flows);
     assert_eq!((next.flows(), next.split_flows()), (gateway.flows(), gateway.split_flows()));
     assert_eq!(next.buffered_bytes(), gateway.buffered_bytes());
@@ -265,16 +265,16 @@ fn forged(key: FlowKey, seq: u32, ack: u32, flags: Flags) -> Packet {
     packet
 }
 
-impl Watch for Attacker {
-    fn looks_at_ends(&self) -> bool {
+impl RunObserver for Attacker {
+    fn observes_ends(&self) -> bool {
         false
     }
 
-    fn meddles(&self) -> bool {
+    fn injects(&self) -> bool {
         true
     }
 
-    fn meddle(&mut self, now: Instant, gateway: &mut Gateway) -> Vec<(PortId, Packet)> {
+    fn inject(&mut self, now: Instant, gateway: &mut Gateway) -> Vec<(PortId, Packet)> {
         self.fates.befall(now, gateway);
         let seen = Rc::clone(&self.seen);
         if gateway.flows() > MAX_FLOWS || gateway.buffered_bytes() > MEMORY as u64 {

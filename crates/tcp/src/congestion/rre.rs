@@ -16,7 +16,7 @@ use paceline_wire::{Duration, Instant, Rate};
 
 use super::{AckSample, CaState, CongestionControl, CongestionEvent, CongestionName, Window};
 use peer_clock::{PeerClock, PeerTime};
-use queue::{Aim, Feedback, OneWayDelay};
+use queue::{Feedback, OneWayDelay, QueueTarget};
 use receive_rate::{ReceiveRate, Train};
 
 /// The sender of the paper. Names are the paper's: rho, sigma, T, RD.
@@ -127,8 +127,8 @@ impl Rre {
     }
 
     /// T, Bmax and Bmin for the present rho.
-    fn aim(&self, sample: &AckSample) -> Aim {
-        Aim::new(self.rate.rate(), self.rtt_min.unwrap_or(sample.srtt), sample.mss)
+    fn aim(&self, sample: &AckSample) -> QueueTarget {
+        QueueTarget::new(self.rate.rate(), self.rtt_min.unwrap_or(sample.srtt), sample.mss)
     }
 
     fn fill(&mut self, sample: &AckSample) {
@@ -207,7 +207,7 @@ impl Rre {
         let burst = (burst.min(u64::from(BURST_MAX)) as u32).max(BURST);
         let (since, sigma, train) = (sample.now, self.sigma, Train::default());
         self.stage = Stage::Monitor(Monitor { since, rho, sigma, burst, train, before: None, first: None });
-        self.sigma = self.sigma.mul_ratio(1, 2).max(Aim::least_rate(sample));
+        self.sigma = self.sigma.mul_ratio(1, 2).max(QueueTarget::least_rate(sample));
         window.burst = burst;
         window
     }

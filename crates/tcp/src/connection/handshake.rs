@@ -100,7 +100,8 @@ impl Connection {
         let options = if self.agreed.timestamps { 12 } else { 0 };
         let mss = u32::from(self.config.mss.min(peer)) - options;
         let window = self.window_of(incoming);
-        let agreed = sender::Agreed { mss, sack: self.agreed.sack, timestamps: self.agreed.timestamps };
+        let agreed =
+            sender::NegotiatedOptions { mss, sack: self.agreed.sack, timestamps: self.agreed.timestamps };
         self.sender.on_established(agreed, self.iss + 1, window, wl1);
         self.show_peer_clock(now, incoming);
         self.receiver.on_established(mss, self.agreed.rcv_shift);

@@ -383,12 +383,12 @@ fn an_abort_tells_the_peer() {
 #[test]
 fn a_connection_can_stand_in_for_another() {
     let config = Config::default();
-    let origin = Origin { isn: Seq(77), tsval: 5_000 };
+    let origin = InitialNumbers { isn: Seq(77), tsval: 5_000 };
     let mut connection = Connection::connect_as(&config, key(), origin, at(3));
     let syn = only(&mut connection, at(3));
     let tcp = syn.tcp().unwrap();
     assert_eq!((tcp.seq(), tcp.timestamps()), (Seq(77), Some((5_000, 0))));
-    let answer = Origin { isn: Seq(u32::MAX), tsval: 9 };
+    let answer = InitialNumbers { isn: Seq(u32::MAX), tsval: 9 };
     let mut other = Connection::accept_as(&config, &syn, answer, at(10)).unwrap();
     let syn_ack = only(&mut other, at(12));
     let tcp = syn_ack.tcp().unwrap();

@@ -13,7 +13,7 @@ use crate::scoreboard::Mark;
 
 /// Deliveries by one ACK, as the scoreboard counts them.
 #[derive(Clone, Copy, Debug)]
-struct Arrived {
+struct AckDeliveries {
     /// Segments delivered by SACK, D-SACK or cumulatively.
     newly: u32,
     /// Newly acknowledged segments that duplicate ACKs had already counted (without SACK).
@@ -157,7 +157,7 @@ impl Sender {
         prior_una: u64,
         account: &mut Accounting,
         flags: &mut Flags,
-    ) -> Arrived {
+    ) -> AckDeliveries {
         let ack = input.ack.max(prior_una);
         let dsack_delivered = match input.sacks {
             [] => 0,
@@ -184,7 +184,7 @@ impl Sender {
             && !account.had_sacked
             && ack - prior_una < u64::from(self.mss)
             && account.rate.prior_delivered().is_some_and(|p| p == self.rate.delivered());
-        Arrived { newly, told, acked, delayed }
+        AckDeliveries { newly, told, acked, delayed }
     }
 
     /// Takes the cumulative acknowledgement and returns the number of segments.
@@ -199,7 +199,7 @@ impl Sender {
     }
 
     /// Feeds the RTT estimator (RFC 6298, Section 2; RFC 7323, Section 4). True if there was a sample for the timeout.
-    fn update_rtt(&mut self, input: &AckInput<'_>, rtts: Rtts, arrived: &Arrived) -> bool {
+    fn update_rtt(&mut self, input: &AckInput<'_>, rtts: Rtts, arrived: &AckDeliveries) -> bool {
         let seq = rtts.seq.or(input.echo_rtt.filter(|_| arrived.acked > 0));
         let Some(seq) = seq else { return false };
         let latest = rtts.latest.unwrap_or(seq);

@@ -74,7 +74,7 @@ impl Flags {
 
 /// A segment to send whatever cwnd says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) enum Forced {
+pub(super) enum ForcedSegment {
     /// The tail loss probe.
     Probe,
     /// The first unacknowledged segment, after a timeout.

@@ -4,7 +4,7 @@ use paceline_wire::Instant;
 
 use super::messages::AckInput;
 use crate::config::Config;
-use crate::schedule::Accelerated;
+use crate::schedule::SendSchedule;
 
 /// The peer's window.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -16,7 +16,7 @@ pub(crate) struct PeerWindow {
     snd_wl2: u64,
     /// The end of the last segment shorter than the MSS.
     pub(super) last_small: u64,
-    pub(super) schedule: Option<Accelerated>,
+    pub(super) schedule: Option<SendSchedule>,
     /// Arrival time of the last ACK.
     pub(super) last_arrival: Instant,
 }

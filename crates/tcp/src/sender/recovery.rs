@@ -3,7 +3,7 @@
 use paceline_wire::{Duration, Instant};
 
 use super::Sender;
-use super::messages::{AckInput, Flags, Forced};
+use super::messages::{AckInput, Flags, ForcedSegment};
 use super::timer::TimerKind;
 use crate::config::Hack1Changes;
 use crate::congestion::{CaState, current_ssthresh};
@@ -278,7 +278,7 @@ impl Sender {
         if segment.is_lost_and_waiting() || (lost_again && self.board.mark_lost(first)) {
             self.totals.hack1 += 1;
             // A fast retransmit, whatever cwnd says: data beyond the window still counts as in flight.
-            self.forced = Some(Forced::Lost);
+            self.forced = Some(ForcedSegment::Lost);
         }
     }
 }

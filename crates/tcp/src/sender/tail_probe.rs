@@ -3,7 +3,7 @@
 use paceline_wire::Instant;
 
 use super::Sender;
-use super::messages::{Flags, Forced, Supply, Transmission};
+use super::messages::{Flags, ForcedSegment, Supply, Transmission};
 use super::timer::TimerKind;
 use crate::congestion::CaState;
 use crate::rtt::RTO_INITIAL;
@@ -39,7 +39,7 @@ impl Sender {
     pub(super) fn on_probe_timeout(&mut self, now: Instant) {
         if self.tail_probe.high_seq.is_none() && !self.board.is_empty() {
             self.timer.note_unanswered(now, &self.board);
-            self.forced = Some(Forced::Probe);
+            self.forced = Some(ForcedSegment::Probe);
             self.tail_probe.retransmitted = false;
             self.totals.probes += 1;
         }

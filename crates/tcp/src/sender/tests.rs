@@ -29,7 +29,7 @@ fn at(ms: u64) -> Instant {
 impl Bench {
     fn new(config: Config, window: u64) -> Bench {
         let mut sender = Sender::new(&config, 1, 1_000);
-        let agreed = Agreed { mss: 100, sack: config.sack, timestamps: config.timestamps };
+        let agreed = NegotiatedOptions { mss: 100, sack: config.sack, timestamps: config.timestamps };
         sender.on_established(agreed, 1_000, window, 0);
         sender.rtt.on_sample(Duration::from_millis(100), 1_000, 1_000);
         sender.rtt.on_min_sample(at(0), Duration::from_millis(100));

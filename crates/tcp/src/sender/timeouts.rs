@@ -4,7 +4,7 @@
 use paceline_wire::{Duration, Instant};
 
 use super::Sender;
-use super::messages::{Flags, Forced};
+use super::messages::{Flags, ForcedSegment};
 use super::timer::TimerKind;
 use crate::congestion::{AckSample, CaState};
 use crate::detection::LossOutcome;
@@ -120,7 +120,7 @@ impl Sender {
 
     /// Retransmits the first segment. If it `backs_off`, the timeout grows (RFC 6298, Section 5.5).
     fn resend_first(&mut self, now: Instant, backs_off: bool) {
-        self.forced = Some(Forced::First);
+        self.forced = Some(ForcedSegment::First);
         self.timer.backoff += u32::from(backs_off);
         self.timer.set(TimerKind::Retransmission, now + self.rto());
     }
@@ -154,7 +154,7 @@ impl Sender {
         if self.peer.snd_wnd > 0 {
             // Data that fits into the window leaves, however little it is (RFC 9293, Section 3.8.6.2.1, condition (4);
             // tcp_write_wakeup).
-            self.forced = Some(Forced::Part);
+            self.forced = Some(ForcedSegment::Part);
         } else {
             self.timer.window_probe = true;
         }
@@ -180,7 +180,7 @@ impl Sender {
     /// nothing about the peer, so the timer does not back off (tcp_send_probe0).
     #[cold]
     pub(super) fn wait_for_device(&mut self, now: Instant) {
-        if self.forced == Some(Forced::Part) {
+        if self.forced == Some(ForcedSegment::Part) {
             self.forced = None;
             self.timer.backoff = self.timer.backoff.saturating_sub(1);
             self.timer.set(TimerKind::Persist, now + RESOURCE_PROBE_INTERVAL);

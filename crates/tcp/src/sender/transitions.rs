@@ -3,7 +3,7 @@
 use paceline_wire::Instant;
 
 use super::Sender;
-use super::messages::{Flags, Forced};
+use super::messages::{Flags, ForcedSegment};
 use crate::congestion::{CaState, CongestionEvent};
 use crate::reduction::Entry;
 use crate::scoreboard::{Mark, Segment};
@@ -33,7 +33,7 @@ impl Sender {
         self.next_seg.begin(&self.board);
         self.totals.recoveries += 1;
         self.usage.on_recovery();
-        self.forced = Some(Forced::Lost);
+        self.forced = Some(ForcedSegment::Lost);
         self.set_state(now, CaState::Recovery);
     }
 

@@ -5,7 +5,7 @@
 use paceline_wire::{Duration, Instant};
 
 use super::Sender;
-use super::messages::{Forced, Supply, Transmission};
+use super::messages::{ForcedSegment, Supply, Transmission};
 use super::timer::TimerKind;
 use crate::congestion::CaState;
 use crate::reduction::Holes;
@@ -226,18 +226,18 @@ impl Sender {
     }
 
     #[cold]
-    fn send_forced(&mut self, now: Instant, forced: Forced, supply: Supply) -> Option<Transmission> {
+    fn send_forced(&mut self, now: Instant, forced: ForcedSegment, supply: Supply) -> Option<Transmission> {
         match forced {
-            Forced::First => {
+            ForcedSegment::First => {
                 let first = self.board.first()?;
                 self.retransmit(now, first)
             }
-            Forced::Lost => {
+            ForcedSegment::Lost => {
                 let lost = self.board.next_lost()?;
                 self.retransmit(now, lost)
             }
-            Forced::Probe => self.send_probe(now, supply),
-            Forced::Part => {
+            ForcedSegment::Probe => self.send_probe(now, supply),
+            ForcedSegment::Part => {
                 let start = self.board.nxt();
                 let data_end = supply.end - u64::from(supply.fin);
                 let end = data_end.min(self.board.una() + self.peer.snd_wnd).min(start + u64::from(self.mss));

@@ -1,6 +1,6 @@
 //! Compares the model's probabilities with counted ones: Eqs. (3), (12), (13) and (15).
 
-use paceline_sim::reproduce::ncl::{Beside, StsCounts, StsPath, StsRun, TIMES_BEFORE_TAU_U};
+use paceline_sim::reproduce::ncl::{ModelComparison, StsCounts, StsPath, StsRun, TIMES_BEFORE_TAU_U};
 use serde_json::Value;
 
 use super::{Job, Records, Values};
@@ -138,6 +138,6 @@ const NOT_APART: &str = "by experiment: with as many drops by chance the error i
                         is long, and it is still long when the retransmission comes. So more retransmissions are lost than Eq. (2) says";
 
 /// If the model gives zero, the error is the measured value itself.
-fn error(beside: Beside) -> f64 {
+fn error(beside: ModelComparison) -> f64 {
     if beside.model > 0.0 { beside.error() } else { beside.measured.abs() }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use paceline_sim::reproduce::rre::experiments::{
     GOOD_UP_MBPS, LONG_BYTES, LOSS_PERCENT, RTT_MS, RUN_MAX_S, SCHEMES, down_mbps,
 };
-use paceline_sim::reproduce::rre::{BIN, Setup, Transfer, Watched};
-use paceline_sim::{ScenarioError, Watch};
+use paceline_sim::reproduce::rre::{BIN, DownlinkRun, Setup, Transfer};
+use paceline_sim::{RunObserver, ScenarioError};
 use paceline_tcp::CongestionName;
 
 use super::{Job, Records, Shown, cell, quantile, sorted, values};
@@ -39,8 +39,8 @@ fn run(
     down: f64,
     lossy: bool,
     seed: u64,
-    watch: &mut dyn Watch,
-) -> std::result::Result<Watched, ScenarioError> {
+    watch: &mut dyn RunObserver,
+) -> std::result::Result<DownlinkRun, ScenarioError> {
     let loss_percent = if lossy { LOSS_PERCENT } else { 0.0 };
     let setup = Setup { loss_percent, ..Setup::new(down, GOOD_UP_MBPS, RTT_MS) };
     setup.run(&[Transfer::download(scheme, Some(LONG_BYTES))], RUN_MAX_S, seed, watch)

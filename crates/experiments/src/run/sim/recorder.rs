@@ -7,7 +7,7 @@ use paceline_gateway::Event;
 use paceline_lab::emulator::Series;
 use paceline_path::Delivered;
 use paceline_sim::measure::PathProbe;
-use paceline_sim::{Tap, Watch as SimWatch, transfer_of};
+use paceline_sim::{RunObserver as SimWatch, Tap, transfer_of};
 use paceline_tcp::Status;
 use paceline_wire::{Duration, Instant};
 

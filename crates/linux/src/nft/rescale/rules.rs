@@ -6,9 +6,9 @@
 use super::RescaleConfig;
 use crate::nft::batch::Batch;
 use crate::nft::expression::{
-    Expression, Header, Is, Meta, Register, Shift, Verdict, compare, end, equals, forget, load_header,
-    load_header_to, load_meta, load_meta_to, load_value, load_value_to, look_up, look_up_verdict, mask,
-    reject_with_reset, set_mark_from, shift, store_u16, swap_u16, verdict_of,
+    Comparison, Expression, Header, Meta, Register, Shift, Verdict, compare, end, equals, forget,
+    load_header, load_header_to, load_meta, load_meta_to, load_value, load_value_to, look_up,
+    look_up_verdict, mask, reject_with_reset, set_mark_from, shift, store_u16, swap_u16, verdict_of,
 };
 use crate::nft::table::{Data, Key, Set, TYPE_MARK, Table, entry};
 
@@ -62,7 +62,7 @@ pub(super) fn add(table: &Table, batch: &mut Batch, config: &RescaleConfig) {
     table.add_ingress(batch, INGRESS, &config.ports, PRIORITY);
     if let Some(bits) = config.mark {
         let bits = bits.to_ne_bytes();
-        let is_marked = [load_meta(Meta::Mark), mask(&bits, &[0; 4]), compare(Is::NotEqual, &[0; 4])];
+        let is_marked = [load_meta(Meta::Mark), mask(&bits, &[0; 4]), compare(Comparison::NotEqual, &[0; 4])];
         table.add_rule(batch, INGRESS, is_marked.into_iter().chain([end(Verdict::Accept)]));
     }
     add_family(table, batch, &FLOWS_IPV4, &IPV4);
@@ -117,7 +117,7 @@ fn add_right(table: &Table, batch: &mut Batch, bits: u8) {
     table.add_chain(batch, &chain);
     let window = || load_header(Header::Transport, WINDOW, 2);
     table.add_rule(batch, &chain, [window(), equals(&[0; 2]), end(Verdict::Accept)]);
-    let is_small = compare(Is::Less, &(1u16 << bits).to_be_bytes());
+    let is_small = compare(Comparison::Less, &(1u16 << bits).to_be_bytes());
     let one = load_value(&1u16.to_be_bytes());
     table.add_rule(batch, &chain, [window(), is_small, one, store_window(), end(Verdict::Accept)]);
     table.add_rule(batch, &chain, shift_window(Shift::Right(bits)));
@@ -128,7 +128,7 @@ fn add_left(table: &Table, batch: &mut Batch, bits: u8) {
     let chain = LEFT.chain(bits);
     table.add_chain(batch, &chain);
     let window = load_header(Header::Transport, WINDOW, 2);
-    let is_large = compare(Is::NotLess, &(1u16 << (16 - bits)).to_be_bytes());
+    let is_large = compare(Comparison::NotLess, &(1u16 << (16 - bits)).to_be_bytes());
     let largest = load_value(&u16::MAX.to_be_bytes());
     table.add_rule(batch, &chain, [window, is_large, largest, store_window(), end(Verdict::Accept)]);
     table.add_rule(batch, &chain, shift_window(Shift::Left(bits)));

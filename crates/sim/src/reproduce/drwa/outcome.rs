@@ -10,7 +10,7 @@ use paceline_wire::{Duration, Instant};
 
 use super::experiment::Experiment;
 use crate::network::Tap;
-use crate::run::{Watch, run_watched};
+use crate::run::{RunObserver, run_watched};
 use crate::scenario::ScenarioError;
 
 /// Means over a run.
@@ -61,12 +61,8 @@ pub struct Row {
     pub rtt_ms: f64,
     /// The receiver's RTTest.
     pub receiver_rtt_ms: f64,
-    /// The receiver's RTTmin.
-    pub receiver_rtt_min_ms: f64,
     /// Lambda of DRWA.
     pub lambda: f64,
-    /// Congestion window.
-    pub cwnd_bytes: f64,
     /// Advertised window.
     pub window_bytes: f64,
     /// Bytes that the application has read so far.
@@ -94,9 +90,9 @@ impl Tap for Waits {
 }
 
 /// Records a trace beside another watch.
-struct Both<'a>(&'a mut Trace, &'a mut dyn Watch);
+struct Both<'a>(&'a mut Trace, &'a mut dyn RunObserver);
 
-impl Watch for Both<'_> {
+impl RunObserver for Both<'_> {
     fn receiver(&mut self, now: Instant, transfer: usize, status: &Status) {
         self.0.receiver(now, transfer, status);
     }
@@ -110,7 +106,7 @@ impl Watch for Both<'_> {
     }
 }
 
-impl Watch for Trace {
+impl RunObserver for Trace {
     fn receiver(&mut self, _now: Instant, transfer: usize, status: &Status) {
         if self.bulk && transfer == 0 {
             self.receivers.insert(transfer, *status);
@@ -131,9 +127,7 @@ impl Watch for Trace {
             at_s: now.as_secs_f64(),
             rtt_ms,
             receiver_rtt_ms: ms(|status| status.receiver.rcv_rtt),
-            receiver_rtt_min_ms: ms(|status| status.receiver.rcv_rtt_min),
             lambda: receiver.map_or(0.0, |status| f64::from(status.receiver.drwa_lambda_percent) / 100.0),
-            cwnd_bytes: f64::from(status.window.snd_cwnd) * f64::from(status.snd_mss),
             window_bytes: receiver.map_or(0.0, |status| {
                 status.receiver.rcv_edge.saturating_sub(status.receiver.rcv_nxt) as f64
             }),
@@ -162,7 +156,7 @@ impl Experiment {
     ///
     /// # Errors
     /// Fails if the experiment cannot be simulated, or if `watch` ends the run.
-    pub fn run(&self, seed: u64, watch: &mut dyn Watch) -> Result<Outcome, ScenarioError> {
+    pub fn run(&self, seed: u64, watch: &mut dyn RunObserver) -> Result<Outcome, ScenarioError> {
         self.record(seed, watch).map(|(outcome, _)| outcome)
     }
 
@@ -170,7 +164,7 @@ impl Experiment {
     ///
     /// # Errors
     /// Fails if the experiment cannot be simulated, or if `watch` ends the run.
-    pub fn record(&self, seed: u64, watch: &mut dyn Watch) -> Result<(Outcome, Trace), ScenarioError> {
+    pub fn record(&self, seed: u64, watch: &mut dyn RunObserver) -> Result<(Outcome, Trace), ScenarioError> {
         let mut trace = Trace { bulk: self.download, end: Instant::ZERO + self.duration, ..Trace::default() };
         let waits = Waits::default();
         let taps: Vec<(&str, Box<dyn Tap>)> = vec![("radio_down", Box::new(waits.clone()))];

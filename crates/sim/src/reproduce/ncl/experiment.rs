@@ -4,7 +4,7 @@ use paceline_tcp::{Config, NclConfig, ReceiveWindowName};
 use paceline_wire::Duration;
 
 use super::scheme::Scheme;
-use crate::run::Watch;
+use crate::run::RunObserver;
 use crate::scenario::ScenarioError;
 use crate::wireless::{Measurement, WirelessPath, measure_watched};
 
@@ -60,7 +60,7 @@ impl NclExperiment {
     ///
     /// # Errors
     /// Fails if the experiment cannot be simulated, or if `watch` ends the run.
-    pub fn run(&self, seed: u64, watch: &mut dyn Watch) -> Result<NclRun, ScenarioError> {
+    pub fn run(&self, seed: u64, watch: &mut dyn RunObserver) -> Result<NclRun, ScenarioError> {
         let duration = Duration::from_secs(self.seconds);
         let times = Measurement { seed, warm_up: duration / 2, duration };
         // As in ns-2, the receiver answers every packet, and its window is constant.

@@ -8,4 +8,4 @@ mod sts_meter;
 
 pub use experiment::{NclExperiment, NclRun};
 pub use scheme::Scheme;
-pub use sts::{Beside, StsCounts, StsPath, StsRun, TIMES_BEFORE_TAU_U};
+pub use sts::{ModelComparison, StsCounts, StsPath, StsRun, TIMES_BEFORE_TAU_U};

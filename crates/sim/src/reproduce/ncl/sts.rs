@@ -9,8 +9,8 @@ use paceline_theory::ncl::{Sts, goodput_per_throughput, unacknowledged};
 use paceline_wire::{Duration, Rate};
 
 use super::scheme::Scheme;
-use super::sts_meter::{Fate, StsMeter};
-use crate::run::{Watch, run_watched};
+use super::sts_meter::{RetransmittedPacket, StsMeter};
+use crate::run::{RunObserver, run_watched};
 use crate::scenario::{Flow, Load, PathLink, Scenario, ScenarioError, TcpFlow, Transport};
 
 /// A path on which all assumptions of the model hold, or one of them does not.
@@ -73,7 +73,7 @@ pub struct StsCounts {
 
 /// A measured probability and the model's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beside {
+pub struct ModelComparison {
     /// The measured value.
     pub measured: f64,
     /// Number of events behind it.
@@ -241,7 +241,7 @@ impl StsPath {
     ///
     /// # Errors
     /// Fails if the path cannot be simulated, or if `watch` ends the run.
-    pub fn run(self, seed: u64, seconds: u64, watch: &mut dyn Watch) -> Result<StsRun, ScenarioError> {
+    pub fn run(self, seed: u64, seconds: u64, watch: &mut dyn RunObserver) -> Result<StsRun, ScenarioError> {
         let meter = StsMeter::default();
         let taps = vec![
             ("wired_down", meter.bottleneck()),
@@ -250,7 +250,8 @@ impl StsPath {
         ];
         run_watched(&self.scenario(seed, seconds), taps, watch)?;
         let from = paceline_wire::Instant::ZERO + WARM_UP;
-        let fates: Vec<Fate> = meter.fates().into_iter().filter(|fate| fate.sent >= from).collect();
+        let fates: Vec<RetransmittedPacket> =
+            meter.fates().into_iter().filter(|fate| fate.sent >= from).collect();
         Ok(StsRun::of(&fates, &self.times_ms().map(Duration::from_millis)))
     }
 }
@@ -281,10 +282,11 @@ const fn ms(count: u64) -> Duration {
 }
 
 impl StsRun {
-    fn of(fates: &[Fate], times: &[Duration]) -> StsRun {
-        let count = |is: &dyn Fn(&Fate) -> bool| fates.iter().filter(|fate| is(fate)).count() as f64;
+    fn of(fates: &[RetransmittedPacket], times: &[Duration]) -> StsRun {
+        let count =
+            |is: &dyn Fn(&RetransmittedPacket) -> bool| fates.iter().filter(|fate| is(fate)).count() as f64;
         let counts = |&t: &Duration| {
-            let open = |fate: &Fate| fate.unacknowledged.is_some_and(|waited| waited > t);
+            let open = |fate: &RetransmittedPacket| fate.unacknowledged.is_some_and(|waited| waited > t);
             StsCounts {
                 rtts_within: count(&|fate| fate.rtt.is_some_and(|rtt| rtt <= t)),
                 unacknowledged: count(&open),
@@ -324,9 +326,9 @@ impl StsRun {
     }
 
     /// Eq. (3).
-    pub fn efficiency(&self) -> Beside {
+    pub fn efficiency(&self) -> ModelComparison {
         let (p_c, p_w) = self.losses();
-        Beside {
+        ModelComparison {
             measured: self.packets / self.transmissions,
             events: self.transmissions - self.packets,
             model: goodput_per_throughput(p_c + p_w, self.zeta()),
@@ -334,9 +336,9 @@ impl StsRun {
     }
 
     /// Eq. (12).
-    pub fn unacknowledged(&self, at: &StsCounts) -> Beside {
+    pub fn unacknowledged(&self, at: &StsCounts) -> ModelComparison {
         let (p_c, p_w) = self.losses();
-        Beside {
+        ModelComparison {
             measured: at.unacknowledged / self.packets,
             events: at.unacknowledged,
             model: unacknowledged(p_c, p_w, self.f(at)),
@@ -344,17 +346,17 @@ impl StsRun {
     }
 
     /// Eq. (13).
-    pub fn not_congestive(&self, at: &StsCounts) -> Beside {
+    pub fn not_congestive(&self, at: &StsCounts) -> ModelComparison {
         let measured = at.not_congestive / at.unacknowledged;
         let model = self.model().map_or(f64::NAN, |sts| sts.p_not_congestive(self.f(at)));
-        Beside { measured, events: at.unacknowledged - at.not_congestive, model }
+        ModelComparison { measured, events: at.unacknowledged - at.not_congestive, model }
     }
 
     /// Eq. (15).
-    pub fn timeout(&self, at: &StsCounts) -> Beside {
+    pub fn timeout(&self, at: &StsCounts) -> ModelComparison {
         let measured = at.timed_out / at.unacknowledged;
         let model = self.model().map_or(f64::NAN, |sts| sts.p_timeout(self.f(at)));
-        Beside { measured, events: at.timed_out, model }
+        ModelComparison { measured, events: at.timed_out, model }
     }
 
     fn model(&self) -> Option<Sts> {
@@ -363,7 +365,7 @@ impl StsRun {
     }
 }
 
-impl Beside {
+impl ModelComparison {
     /// Deviation of the measured value, as a share of the model's value.
     pub fn error(&self) -> f64 {
         (self.measured / self.model - 1.0).abs()

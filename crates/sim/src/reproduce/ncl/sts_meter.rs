@@ -27,7 +27,7 @@ pub(super) struct Acks(StsMeter);
 
 /// A packet P_i and its retransmission.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Fate {
+pub(super) struct RetransmittedPacket {
     /// Time of the first transmission.
     pub(super) sent: Instant,
     /// CL: lost in the queue.
@@ -51,7 +51,7 @@ struct State {
     /// Packets that are not acknowledged.
     open: BTreeMap<u32, ()>,
     acked: VecDeque<(Instant, u32)>,
-    fates: Vec<Fate>,
+    fates: Vec<RetransmittedPacket>,
 }
 
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl StsMeter {
     }
 
     /// Takes the fates of all settled packets that the model covers.
-    pub(super) fn fates(&self) -> Vec<Fate> {
+    pub(super) fn fates(&self) -> Vec<RetransmittedPacket> {
         std::mem::take(&mut self.0.borrow_mut().fates)
     }
 }
@@ -128,13 +128,13 @@ impl State {
 }
 
 impl Record {
-    fn fate(&self, acked: Instant) -> Option<Fate> {
+    fn fate(&self, acked: Instant) -> Option<RetransmittedPacket> {
         let (first, again) = (self.transmissions.first()?, self.transmissions.get(1));
         // A timeout of another packet sent this one again. Its own timer would not have done so.
         if self.cleared && again.is_some() {
             return None;
         }
-        Some(Fate {
+        Some(RetransmittedPacket {
             sent: first.sent,
             congestive: first.passed.is_none(),
             other: first.passed.is_some() && !first.arrived,

@@ -6,7 +6,7 @@ use paceline_theory::or::{DomainError, RateReduction};
 
 use super::cells::{Setup, SetupLoss, Variant};
 use super::experiment::SenderSetup;
-use crate::run::{Watch, run_watched};
+use crate::run::{RunObserver, run_watched};
 use crate::scenario::ScenarioError;
 
 /// A point of the grid, with CUBIC and RACK-TLP. RACK-TLP detects lost retransmissions.
@@ -83,7 +83,7 @@ impl GridPoint {
     ///
     /// # Errors
     /// Fails if the point cannot be simulated, or if `watch` ends the run.
-    pub fn simulated(&self, seed: u64, watch: &mut dyn Watch) -> Result<f64, ScenarioError> {
+    pub fn simulated(&self, seed: u64, watch: &mut dyn RunObserver) -> Result<f64, ScenarioError> {
         let variant = if self.opportunistic { Variant::Optimized } else { Variant::Original };
         let detection = DetectionName::RackTlp;
         let sender = SenderSetup { reduction: self.reduction, variant, detection, ..SenderSetup::default() };

@@ -5,7 +5,7 @@ use paceline_tcp::DetectionName;
 use super::cells::{Cell, SetupLoss};
 use super::experiment::SenderSetup;
 use super::recovery_meter::{RecoveryMeter, RecoveryUse};
-use crate::run::{Watch, run_watched};
+use crate::run::{RunObserver, run_watched};
 use crate::scenario::ScenarioError;
 use paceline_judge::Sample;
 
@@ -31,7 +31,7 @@ impl Cell {
         &self,
         seed: u64,
         detection: DetectionName,
-        watch: &mut dyn Watch,
+        watch: &mut dyn RunObserver,
     ) -> Result<CellRun, ScenarioError> {
         let setup = self.setup();
         let sender = SenderSetup::of(self, detection)

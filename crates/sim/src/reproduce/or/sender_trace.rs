@@ -3,7 +3,7 @@
 use paceline_tcp::Status;
 use paceline_wire::Instant;
 
-use crate::run::Watch;
+use crate::run::RunObserver;
 
 /// The states of a sender, every 100 ms.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +33,7 @@ pub struct SenderRow {
     pub hack1: u64,
 }
 
-impl Watch for SenderTrace {
+impl RunObserver for SenderTrace {
     fn sender(&mut self, now: Instant, _transfer: usize, status: &Status, read_bytes: u64) {
         self.rows.push(SenderRow {
             at_s: now.as_secs_f64(),

@@ -9,7 +9,7 @@ use paceline_wire::{Duration, Instant};
 use super::setup::{PAYLOAD_SHARE, Setup, Transfer};
 use crate::network::Tap;
 use crate::result::{Direction, RunResult};
-use crate::run::{Watch, run_watched};
+use crate::run::{RunObserver, run_watched};
 use crate::scenario::ScenarioError;
 use crate::topology::transfer_of;
 
@@ -43,7 +43,7 @@ pub struct Bin {
 
 /// The result of a run, and the measurements of the downlink.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Watched {
+pub struct DownlinkRun {
     /// Flows are in the order of the transfers.
     pub result: RunResult,
     /// Measurements of all downloads.
@@ -63,13 +63,13 @@ impl Setup {
         transfers: &[Transfer],
         duration_s: f64,
         seed: u64,
-        watch: &mut dyn Watch,
-    ) -> Result<Watched, ScenarioError> {
+        watch: &mut dyn RunObserver,
+    ) -> Result<DownlinkRun, ScenarioError> {
         let meter = Meter::default();
         let scenario = self.scenario(transfers, duration_s, seed);
         let result = run_watched(&scenario, vec![("radio_down", Box::new(meter.clone()))], watch)?;
         let downlink = meter.0.take();
-        Ok(Watched { result, downlink })
+        Ok(DownlinkRun { result, downlink })
     }
 }
 
@@ -148,7 +148,7 @@ impl Bin {
     }
 }
 
-impl Watched {
+impl DownlinkRun {
     /// Goodput of download `number`, counted among downloads.
     pub fn goodput_mbps(&self, number: usize) -> f64 {
         let mut downloads = self.result.flows.iter().filter(|flow| flow.direction == Direction::Down);

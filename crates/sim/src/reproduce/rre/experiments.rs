@@ -171,10 +171,10 @@ pub const LOSS_PERCENT: f64 = 0.04;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::rre::Watched;
+    use crate::reproduce::rre::DownlinkRun;
     use crate::run::run;
 
-    fn short(point: &Point, scheme: CongestionName) -> Watched {
+    fn short(point: &Point, scheme: CongestionName) -> DownlinkRun {
         let transfers = point.transfers(scheme, Some(SHORT_BYTES));
         point.setup().run(&transfers, RUN_MAX_S, 1, &mut ()).unwrap()
     }

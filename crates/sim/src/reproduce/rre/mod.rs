@@ -5,5 +5,5 @@ mod downlink;
 pub mod experiments;
 mod setup;
 
-pub use downlink::{BIN, Bin, Downlink, Watched};
+pub use downlink::{BIN, Bin, Downlink, DownlinkRun};
 pub use setup::{PAYLOAD_SHARE, Setup, Transfer};

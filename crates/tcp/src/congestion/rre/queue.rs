@@ -41,7 +41,7 @@ impl OneWayDelay {
 
 /// The target of the queue, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Aim {
+pub(super) struct QueueTarget {
     /// T.
     pub(super) t: u64,
     /// Half a BDP, which is Bmax - T and T - Bmin.
@@ -67,12 +67,12 @@ const SWING_MIN_PACKETS: u64 = 10;
 /// The paper does not limit T. If the uplink is full from the start, RTTmin is seconds, and T would exceed any buffer.
 const RTT_MIN_MAX: Duration = Duration::from_millis(200);
 
-impl Aim {
+impl QueueTarget {
     /// T = rho x RTTmin, Bmax and Bmin half of that above and below (Section II-E).
-    pub(super) fn new(rho: Rate, rtt_min: Duration, mss: u32) -> Aim {
+    pub(super) fn new(rho: Rate, rtt_min: Duration, mss: u32) -> QueueTarget {
         let bdp = rho.bytes_in(rtt_min.min(RTT_MIN_MAX));
         let mss = u64::from(mss);
-        Aim { t: bdp.max(T_MIN_PACKETS * mss), swing: bdp / 2, swing_min: SWING_MIN_PACKETS * mss }
+        QueueTarget { t: bdp.max(T_MIN_PACKETS * mss), swing: bdp / 2, swing_min: SWING_MIN_PACKETS * mss }
     }
 
     /// sigma = rho + (Bmax - T) x MSS / RTT: Eq. (4) solved for sigma. Eq. (5) as printed divides by MSS.
@@ -114,21 +114,21 @@ mod tests {
     fn the_aim_is_a_bandwidth_delay_product_and_not_too_small() {
         // 8 Mbit/s x 100 ms = 100,000 bytes.
         assert_eq!(
-            Aim::new(Rate::from_mbps(8.0), RTT, 1_448),
-            Aim { t: 100_000, swing: 50_000, swing_min: 14_480 }
+            QueueTarget::new(Rate::from_mbps(8.0), RTT, 1_448),
+            QueueTarget { t: 100_000, swing: 50_000, swing_min: 14_480 }
         );
         assert_eq!(
-            Aim::new(Rate::from_mbps(0.5), RTT, 1_448),
-            Aim { t: 43_440, swing: 3_125, swing_min: 14_480 }
+            QueueTarget::new(Rate::from_mbps(0.5), RTT, 1_448),
+            QueueTarget { t: 43_440, swing: 3_125, swing_min: 14_480 }
         );
         // An uplink that was full from the start.
-        let full = Aim::new(Rate::from_mbps(8.0), Duration::from_secs(20), 1_448);
-        assert_eq!(full, Aim { t: 200_000, swing: 100_000, swing_min: 14_480 });
+        let full = QueueTarget::new(Rate::from_mbps(8.0), Duration::from_secs(20), 1_448);
+        assert_eq!(full, QueueTarget { t: 200_000, swing: 100_000, swing_min: 14_480 });
     }
 
     #[test]
     fn rates_follow_from_eq_4() {
-        let (rho, aim) = (Rate::from_mbps(8.0), Aim { t: 100_000, swing: 50_000, swing_min: 14_480 });
+        let (rho, aim) = (Rate::from_mbps(8.0), QueueTarget { t: 100_000, swing: 50_000, swing_min: 14_480 });
         let feedback = |ms, whole_ms| Feedback {
             rtt: Duration::from_millis(ms),
             whole: Duration::from_millis(whole_ms),
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(aim.drain_rate(rho, feedback(200, 300)), Rate::from_mbps(6.0));
         // Ten packets per RTT and queueing delay of a slow link are 0.58 Mbit/s. Drain takes off half of rho at most.
         let slow = Rate::from_mbps(1.0);
-        let aim = Aim::new(slow, RTT, 1_448);
+        let aim = QueueTarget::new(slow, RTT, 1_448);
         assert_eq!(aim.fill_rate(slow, feedback(100, 200)).as_bytes_per_sec(), 125_000 + 72_400);
         assert_eq!(aim.drain_rate(slow, feedback(100, 200)), Rate::from_mbps(0.5));
     }

@@ -24,7 +24,7 @@ pub(crate) enum Phase {
 
 /// The phase of a flow, and the times that belong to it.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Life {
+pub(super) struct Lifecycle {
     phase: Phase,
     since: Instant,
     last_packet: Instant,
@@ -36,10 +36,10 @@ pub(super) struct Life {
     end: Option<FlowStage>,
 }
 
-impl Life {
+impl Lifecycle {
     /// A flow whose first SYN comes now.
     pub(super) fn new(now: Instant) -> Self {
-        Life {
+        Lifecycle {
             phase: Phase::Opening,
             since: now,
             last_packet: now,

@@ -5,14 +5,14 @@ use crate::virtual_window::VirtualWindow;
 
 /// The window that the server sees, and whether the server keeps up with it.
 #[derive(serde::Serialize, serde::Deserialize)]
-pub(super) struct Shown {
+pub(super) struct ServerWindow {
     pub(super) virtual_window: VirtualWindow,
     pub(super) supply: Supply,
 }
 
-impl Shown {
+impl ServerWindow {
     pub(super) fn new() -> Self {
-        Shown { virtual_window: VirtualWindow::new(0), supply: Supply::default() }
+        ServerWindow { virtual_window: VirtualWindow::new(0), supply: Supply::default() }
     }
 
     /// Starts the stream at `position`, where it begins or is first seen.

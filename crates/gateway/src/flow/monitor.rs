@@ -3,13 +3,15 @@
 use paceline_wire::{Duration, Instant, Rate};
 
 use super::trial::Trial;
-use crate::auto::{Decision, Known, OptimisticAcks, Reason, Seen, UplinkDelay, What, is_late};
+use crate::auto::{
+    Decision, DecisionKind, FlowObservation, KnownPath, OptimisticAcks, Reason, UplinkDelay, is_late,
+};
 use crate::status::FlowTotals;
 use crate::virtual_window::FIRST_WINDOW;
 
 /// What is watched of one flow.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Watch {
+pub(super) struct FlowMonitor {
     /// When the memory was last told of the flow, and the totals then.
     told_at: Option<Instant>,
     told_delivered: u64,
@@ -80,9 +82,9 @@ pub(super) struct Path {
     pub(super) window: u64,
 }
 
-impl Watch {
+impl FlowMonitor {
     /// Sets what `auto` decided about the flow, by what is known of its client.
-    pub(super) fn decided(&mut self, reason: Option<Reason>, known: &Known) {
+    pub(super) fn decided(&mut self, reason: Option<Reason>, known: &KnownPath) {
         self.reason = reason;
         if let Some(client) = known.client.filter(|_| reason.is_some()) {
             self.server_repairs = known.has_needless_repairs();
@@ -135,7 +137,7 @@ impl Watch {
         if !self.passes {
             self.promise = Promise::None;
         }
-        reason.map(|reason| Decision { what: What::Passes, reason })
+        reason.map(|reason| Decision { what: DecisionKind::Passes, reason })
     }
 
     /// True if what it showed since the last time is to be told: once a second and at its end.
@@ -146,13 +148,19 @@ impl Watch {
     }
 
     /// Returns what it showed since the last time, on this path.
-    pub(super) fn seen(&mut self, now: Instant, ends: bool, path: &Path, totals: &FlowTotals) -> Seen {
+    pub(super) fn seen(
+        &mut self,
+        now: Instant,
+        ends: bool,
+        path: &Path,
+        totals: &FlowTotals,
+    ) -> FlowObservation {
         let Path { rtt, smoothed, server_rtt, rate, window } = *path;
         self.over = ends;
         let queue = self.uplink.standing();
         // Our choice: a queue of a quarter of the round trip is load.
         let loaded = rtt.is_some_and(|rtt| smoothed > rtt + rtt / 4 + LOADED);
-        let seen = Seen {
+        let seen = FlowObservation {
             delivered: totals.downlink_bytes.saturating_sub(self.told_delivered),
             lost: if loaded { 0 } else { totals.lost_bytes.saturating_sub(self.told_lost) },
             rate,
@@ -169,13 +177,13 @@ impl Watch {
     }
 
     /// Checks an ACK up to `ack`, perhaps beyond what has left (`sent`). Returns why the flow is given up, if it is.
-    pub(super) fn on_claim(&mut self, una: u64, sent: u64, ack: u64) -> Option<Decision> {
+    pub(super) fn check_claimed_ack(&mut self, una: u64, sent: u64, ack: u64) -> Option<Decision> {
         self.reason?;
         let before = self.claimed.max(una);
         self.claimed = before.max(ack);
         let unsent = ack.saturating_sub(sent.max(before)).min(CLAIM_MAX);
         let is_optimistic = self.claim.on_ack(ack.saturating_sub(before), unsent);
-        is_optimistic.then_some(Decision { what: What::Passes, reason: Reason::OptimisticAcks })
+        is_optimistic.then_some(Decision { what: DecisionKind::Passes, reason: Reason::OptimisticAcks })
     }
 
     /// Notes that the client reported data that it had already (RFC 2883).
@@ -204,7 +212,7 @@ impl Watch {
             return None;
         }
         self.server_repairs = true;
-        Some(Decision { what: What::ServerRepairs, reason: Reason::NeedlessRepairs })
+        Some(Decision { what: DecisionKind::ServerRepairs, reason: Reason::NeedlessRepairs })
     }
 }
 
@@ -215,7 +223,7 @@ mod tests {
     #[test]
     fn after_late_acks_a_flow_passes_until_its_server_has_sent_what_it_was_promised() {
         let passing = |reason: Reason| {
-            let mut watch = Watch::default();
+            let mut watch = FlowMonitor::default();
             assert!(!watch.keeps_passing(Some(reason)));
             watch.set_passes(Some(reason));
             // Its window is that of its client, and moves.

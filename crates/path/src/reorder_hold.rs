@@ -9,14 +9,14 @@ use crate::flight::Flight;
 
 /// The held packets, for a bounded number of flows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Holder {
-    flows: BTreeMap<FlowKey, Held>,
+pub(crate) struct ReorderHold {
+    flows: BTreeMap<FlowKey, FlowHold>,
     held: usize,
 }
 
 /// One direction of a connection.
 #[derive(Clone, Debug, Default)]
-struct Held {
+struct FlowHold {
     /// The position after all data that passed in order, as 64 bits.
     expected: u64,
     /// Held packets by first position, with their end. A segment that came twice is held twice.
@@ -30,7 +30,7 @@ const FLOWS_MAX: usize = 65_536;
 /// the gap.
 const HELD_MAX: usize = 4_096;
 
-impl Holder {
+impl ReorderHold {
     /// Takes a packet that has passed the link. Gives `pass` all packets that continue with it, in order.
     pub(crate) fn take(&mut self, packet: Option<&Packet>, flight: Flight, pass: &mut impl FnMut(Flight)) {
         let tcp = packet.and_then(|packet| Some((packet.flow_key()?, packet.tcp()?)));
@@ -66,7 +66,7 @@ impl Holder {
     }
 }
 
-impl Held {
+impl FlowHold {
     /// Passes the packets that no gap precedes. Returns their number.
     fn pass_in_order(&mut self, at: Instant, pass: &mut impl FnMut(Flight)) -> usize {
         let before = self.count;

@@ -15,7 +15,7 @@ use crate::virtio::HEADER_LEN;
 
 /// A socket that receives these messages at one interface of any kind. The bytes of a message begin with the IP header.
 #[derive(Debug)]
-pub struct Overheard {
+pub struct IcmpListener {
     socket: Socket,
     /// Each message is behind an empty virtio header. The kernel adds this header to whole frames only. No message is
     /// longer than its interface allows, and all checksums are complete.
@@ -23,17 +23,17 @@ pub struct Overheard {
     lens: Vec<usize>,
 }
 
-impl Overheard {
+impl IcmpListener {
     /// Listens at the interface `name` of the current network namespace.
     pub fn open(name: &str) -> io::Result<Self> {
         let index = if_nametoindex(name)?;
         // Protocol 0: nothing is received before the filter is in place and the socket is bound.
         let socket =
             Socket::new(Domain::PACKET, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::from(0)))?;
-        socket.attach_filter(&filter::leaving_too_big())?;
+        socket.attach_filter(&filter::outgoing_too_big())?;
         sockopt::bind_to_interface(&socket, index)?;
         let bytes = vec![0; BATCH * SLOT_BYTES].into_boxed_slice();
-        Ok(Overheard { socket, bytes, lens: Vec::with_capacity(BATCH) })
+        Ok(IcmpListener { socket, bytes, lens: Vec::with_capacity(BATCH) })
     }
 
     /// Reads waiting messages, up to one batch.
@@ -64,7 +64,7 @@ impl Overheard {
     }
 }
 
-impl AsFd for Overheard {
+impl AsFd for IcmpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

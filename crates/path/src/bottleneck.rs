@@ -8,7 +8,7 @@ use crate::trace::{OPPORTUNITY_BYTES, Trace};
 
 /// Times at which a packet is sent, since the start of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Service {
+pub(crate) struct ServiceTimes {
     /// Time at which its first byte leaves the queue.
     pub(crate) start: Duration,
     /// Time at which its last byte has left.
@@ -20,7 +20,7 @@ pub(crate) struct Service {
 
 /// The bottleneck without its queue. Packets are served one after the other, in the order of the calls.
 #[derive(Clone, Debug)]
-pub(crate) struct Server {
+pub(crate) struct Bottleneck {
     process: RateProcess,
     holds: Outages,
     cursor: Cursor,
@@ -48,12 +48,13 @@ struct Cursor {
 /// them if the periods of trace and outage are in step.
 const HELD_MAX: u32 = 1_000_000;
 
-impl Server {
+impl Bottleneck {
     /// `holds` are the outages in which the link stands still.
     pub(crate) fn new(process: RateProcess, holds: Outages) -> Self {
-        let mut server = Server { process, holds, cursor: Cursor::default(), carry: Carry::default() };
-        server.restart();
-        server
+        let mut bottleneck =
+            Bottleneck { process, holds, cursor: Cursor::default(), carry: Carry::default() };
+        bottleneck.restart();
+        bottleneck
     }
 
     /// Restarts the schedule of rates.
@@ -73,11 +74,11 @@ impl Server {
 
     /// Sends a packet that is at the head of the queue from `ready` on. `ready` is never before the finish of the
     /// packet served last. Returns `None` if the packet never leaves.
-    pub(crate) fn serve(&mut self, ready: Duration, bytes: u64) -> Option<Service> {
+    pub(crate) fn serve(&mut self, ready: Duration, bytes: u64) -> Option<ServiceTimes> {
         match &self.process {
             RateProcess::Unlimited => {
                 let at = self.holds.covering(ready).unwrap_or(ready);
-                Some(Service { start: at, finish: at, sending: Duration::ZERO })
+                Some(ServiceTimes { start: at, finish: at, sending: Duration::ZERO })
             }
             RateProcess::Opportunities(trace) => self.cursor.serve(trace, &self.holds, ready, bytes),
             RateProcess::Constant(rate) if self.holds.is_empty() => {
@@ -93,7 +94,7 @@ impl Server {
     }
 
     /// Like [`serve_at_rate`](Self::serve_at_rate), for a rate that never changes.
-    fn serve_at_one_rate(&mut self, bytes_per_s: u64, ready: Duration, bytes: u64) -> Option<Service> {
+    fn serve_at_one_rate(&mut self, bytes_per_s: u64, ready: Duration, bytes: u64) -> Option<ServiceTimes> {
         if bytes_per_s == 0 {
             return None;
         }
@@ -103,14 +104,14 @@ impl Server {
         let finish = ready + sending;
         // The result is below the rate, so the bits that the product loses above 64 do not matter.
         self.carry = Carry { at: finish, work: needed.wrapping_mul(bytes_per_s).wrapping_sub(work) };
-        Some(Service { start: ready, finish, sending })
+        Some(ServiceTimes { start: ready, finish, sending })
     }
 
     fn carried(&self, ready: Duration) -> u64 {
         if self.carry.at == ready { self.carry.work } else { 0 }
     }
 
-    fn serve_at_rate(&mut self, ready: Duration, bytes: u64) -> Option<Service> {
+    fn serve_at_rate(&mut self, ready: Duration, bytes: u64) -> Option<ServiceTimes> {
         let mut work = (u128::from(bytes) * NANOS_PER_S).saturating_sub(self.carried(ready).into());
         let mut at = ready;
         let mut start = None;
@@ -134,7 +135,7 @@ impl Server {
                 let needed_ns = Duration::from_nanos(u64::try_from(needed).ok()?);
                 let finish = at + needed_ns;
                 self.carry = Carry { at: finish, work: (needed * rate - work) as u64 };
-                return Some(Service { start: start?, finish, sending: sending + needed_ns });
+                return Some(ServiceTimes { start: start?, finish, sending: sending + needed_ns });
             }
             work -= span * rate;
             sending += end - at;
@@ -145,7 +146,7 @@ impl Server {
 
 impl Cursor {
     /// Uses the rest of the last opportunity if the packet was there in time, and further opportunities as needed.
-    fn serve(&mut self, trace: &Trace, holds: &Outages, ready: Duration, bytes: u64) -> Option<Service> {
+    fn serve(&mut self, trace: &Trace, holds: &Outages, ready: Duration, bytes: u64) -> Option<ServiceTimes> {
         let mut ready = ready;
         let mut left = bytes;
         let mut start = None;
@@ -169,7 +170,7 @@ impl Cursor {
             left -= part;
             self.bytes_left -= part;
             if left == 0 {
-                return Some(Service { start: start?, finish: self.taken_at, sending: Duration::ZERO });
+                return Some(ServiceTimes { start: start?, finish: self.taken_at, sending: Duration::ZERO });
             }
         }
     }

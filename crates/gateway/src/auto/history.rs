@@ -27,7 +27,7 @@ const SERVER_BITS_V6: u32 = 48;
 
 /// What a flow showed in a second of its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct FlowObservation {
     /// Payload that reached the client for the first time.
     pub(crate) delivered: u64,
     /// Payload found lost while no queue stood before the link: loss that does not follow load.
@@ -69,7 +69,7 @@ pub struct ClientRecord {
 
 /// What is known of the ends of a new flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownPath {
     /// What is known of the client.
     pub client: Option<ClientRecord>,
     /// Round trip between gateway and server.
@@ -78,7 +78,7 @@ pub struct Known {
     pub now: Instant,
 }
 
-impl Known {
+impl KnownPath {
     /// The round trip between client and server, without queues.
     pub fn rtt(&self) -> Option<Duration> {
         Some(self.client?.rtt? + self.server_rtt?)
@@ -98,7 +98,7 @@ impl Known {
 }
 
 impl ClientRecord {
-    fn note(&mut self, now: Instant, seen: &Seen) {
+    fn note(&mut self, now: Instant, seen: &FlowObservation) {
         self.rtt = self.rtt.into_iter().chain(seen.rtt).min();
         if seen.split {
             return;
@@ -120,14 +120,14 @@ impl ClientRecord {
 
 /// All that is remembered.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub struct Memory {
-    clients: Places<ClientRecord>,
-    servers: Places<Duration>,
+pub struct PathHistory {
+    clients: AddressLru<ClientRecord>,
+    servers: AddressLru<Duration>,
 }
 
-impl Memory {
+impl PathHistory {
     /// Records what a flow between `client` and `server` showed.
-    pub(crate) fn note(&mut self, now: Instant, client: IpAddr, server: IpAddr, seen: &Seen) {
+    pub(crate) fn note(&mut self, now: Instant, client: IpAddr, server: IpAddr, seen: &FlowObservation) {
         self.clients.get_or_insert(now, client, !seen.split).note(now, seen);
         if seen.server_rtt > Duration::ZERO {
             let shortest = self.servers.get_or_insert(now, server_prefix(server), true);
@@ -143,12 +143,12 @@ impl Memory {
     }
 
     /// Returns the memory that another process wrote if it is consistent, otherwise an empty one.
-    pub(crate) fn checked(self) -> Memory {
-        if self.clients.is_sound() && self.servers.is_sound() { self } else { Memory::default() }
+    pub(crate) fn checked(self) -> PathHistory {
+        if self.clients.is_sound() && self.servers.is_sound() { self } else { PathHistory::default() }
     }
 
-    pub(super) fn look_up(&self, now: Instant, client: IpAddr, server: IpAddr) -> Known {
-        Known {
+    pub(super) fn look_up(&self, now: Instant, client: IpAddr, server: IpAddr) -> KnownPath {
+        KnownPath {
             client: self.clients.get(now, client).copied(),
             server_rtt: self.servers.get(now, server_prefix(server)).copied(),
             now,
@@ -166,15 +166,15 @@ pub(crate) fn server_prefix(server: IpAddr) -> IpAddr {
 
 /// Values by address. The least recently noted one goes first.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Places<T> {
-    all: Arena<MemoryId, Place<T>>,
+struct AddressLru<T> {
+    all: Arena<MemoryId, LruEntry<T>>,
     by_address: Map<IpAddr, MemoryId>,
     /// The least recently noted one first.
     order: Ring<MemoryId>,
 }
 
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Place<T> {
+struct LruEntry<T> {
     address: IpAddr,
     value: T,
     /// Last renewal. After [`FORGOTTEN`] the value begins anew.
@@ -182,7 +182,7 @@ struct Place<T> {
     links: Links<MemoryId>,
 }
 
-impl<T> Linked for Place<T> {
+impl<T> Linked for LruEntry<T> {
     type Id = MemoryId;
 
     fn links(&mut self) -> &mut Links<MemoryId> {
@@ -190,13 +190,13 @@ impl<T> Linked for Place<T> {
     }
 }
 
-impl<T> Default for Places<T> {
+impl<T> Default for AddressLru<T> {
     fn default() -> Self {
-        Places { all: Arena::new(), by_address: Map::default(), order: Ring::default() }
+        AddressLru { all: Arena::new(), by_address: Map::default(), order: Ring::default() }
     }
 }
 
-impl<T> Places<T> {
+impl<T> AddressLru<T> {
     fn is_sound(&self) -> bool {
         let links = |id| self.all.get(id).map(|place| place.links);
         let has_place = |(address, id): (&IpAddr, &MemoryId)| {
@@ -204,11 +204,11 @@ impl<T> Places<T> {
         };
         self.by_address.len() == self.all.len()
             && self.by_address.iter().all(has_place)
-            && self.order.is_whole(self.all.iter().map(|(id, _)| id), links)
+            && self.order.is_consistent(self.all.iter().map(|(id, _)| id), links)
     }
 }
 
-impl<T: Default> Places<T> {
+impl<T: Default> AddressLru<T> {
     fn get(&self, now: Instant, address: IpAddr) -> Option<&T> {
         let place = &self.all[*self.by_address.get(&address)?];
         (now.saturating_since(place.noted) < FORGOTTEN).then_some(&place.value)
@@ -242,7 +242,7 @@ impl<T: Default> Places<T> {
             let gone = self.all.remove(oldest);
             self.by_address.remove(&gone.address);
         }
-        let place = Place { address, value: T::default(), noted: now, links: Links::default() };
+        let place = LruEntry { address, value: T::default(), noted: now, links: Links::default() };
         let id = self.all.insert(place);
         self.by_address.insert(address, id);
         id
@@ -252,13 +252,10 @@ impl<T: Default> Places<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_time::ms;
 
     fn at(s: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(s)
-    }
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
     }
 
     fn ip(text: &str) -> IpAddr {
@@ -267,10 +264,10 @@ mod tests {
 
     #[test]
     fn the_rtt_of_a_new_flow_is_that_of_its_client_and_of_its_servers_network() {
-        let mut memory = Memory::default();
-        let seen = Seen { rtt: Some(ms(60)), server_rtt: ms(20), ..Seen::default() };
+        let mut memory = PathHistory::default();
+        let seen = FlowObservation { rtt: Some(ms(60)), server_rtt: ms(20), ..FlowObservation::default() };
         memory.note(at(1), ip("10.0.0.1"), ip("192.0.2.1"), &seen);
-        memory.note(at(2), ip("10.0.0.1"), ip("192.0.2.1"), &Seen { rtt: Some(ms(90)), ..seen });
+        memory.note(at(2), ip("10.0.0.1"), ip("192.0.2.1"), &FlowObservation { rtt: Some(ms(90)), ..seen });
         let rtt = |client, server, s| memory.look_up(at(s), ip(client), ip(server)).rtt();
         assert_eq!(rtt("10.0.0.1", "192.0.2.200", 3), Some(ms(80)));
         assert_eq!(rtt("10.0.0.1", "198.51.100.1", 3), None);
@@ -280,18 +277,28 @@ mod tests {
 
     #[test]
     fn late_acks_are_forgotten_after_a_minute_and_split_flows_do_not_renew_what_is_known() {
-        let mut memory = Memory::default();
+        let mut memory = PathHistory::default();
         let (client, server) = (ip("2001:db8::"), ip("2001:db8:1::1"));
-        memory.note(at(0), client, server, &Seen { late_acks: true, ..Seen::default() });
+        memory.note(
+            at(0),
+            client,
+            server,
+            &FlowObservation { late_acks: true, ..FlowObservation::default() },
+        );
         assert!(memory.look_up(at(59), client, server).has_late_acks());
         assert!(!memory.look_up(at(61), client, server).has_late_acks());
-        memory.note(at(300), client, server, &Seen { split: true, rtt: Some(ms(50)), ..Seen::default() });
+        memory.note(
+            at(300),
+            client,
+            server,
+            &FlowObservation { split: true, rtt: Some(ms(50)), ..FlowObservation::default() },
+        );
         assert!(memory.look_up(at(601), client, server).client.is_none());
     }
 
     #[test]
     fn memory_is_bounded_and_what_was_noted_last_stays() {
-        let mut places = Places::<u32>::default();
+        let mut places = AddressLru::<u32>::default();
         let address = |n: u32| IpAddr::V4(n.into());
         for n in 0..2 * PLACES as u32 {
             *places.get_or_insert(at(0), address(n), true) = n;
@@ -307,10 +314,13 @@ mod tests {
     fn shares_are_those_of_the_newest_data() {
         let mut record = ClientRecord::default();
         for _ in 0..100 {
-            record.note(at(0), &Seen { delivered: 1_000_000, lost: 100_000, ..Seen::default() });
+            record.note(
+                at(0),
+                &FlowObservation { delivered: 1_000_000, lost: 100_000, ..FlowObservation::default() },
+            );
         }
         for _ in 0..40 {
-            record.note(at(0), &Seen { delivered: 1_000_000, ..Seen::default() });
+            record.note(at(0), &FlowObservation { delivered: 1_000_000, ..FlowObservation::default() });
         }
         assert!(record.delivered <= BYTES_MAX && record.lost < 1_000, "{record:?}");
     }

@@ -6,7 +6,7 @@ use paceline_wire::{Packet, Seq};
 
 /// The newest of each.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct PassedOn {
+pub(super) struct ForwardedHeaders {
     /// Acknowledgement and window field of the server's newest packet, as the client is to see them.
     newest: Option<(Seq, u16)>,
     /// Timestamp of the newest packet that passed in front of data that is kept here.
@@ -16,7 +16,7 @@ pub(super) struct PassedOn {
     passed_ack: Option<(Seq, u16)>,
 }
 
-impl PassedOn {
+impl ForwardedHeaders {
     /// Notes the server's newest acknowledgement and window, as the client reads them. Retransmissions carry them.
     pub(super) fn note_newest(&mut self, packet: &Packet) {
         let Some(told) = told_by(packet) else { return };
