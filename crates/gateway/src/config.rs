@@ -12,7 +12,9 @@ use crate::split::SplitConfig;
 
 pub use profile::Profile;
 use sharing::is_rate;
-pub use sharing::{FlowAction, FlowMatch, FlowRule, OtherMode, ShareConfig, SharingConfig, SubscriberRule};
+pub use sharing::{
+    FlowAction, FlowMatch, FlowRule, OtherMode, Rules, ShareConfig, SharingConfig, SubscriberRule,
+};
 
 /// The configuration of a gateway. The default is the full accelerator.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -36,6 +38,9 @@ pub struct GatewayConfig {
     pub split: SplitConfig,
     /// Limits on memory and on the life of idle flows.
     pub limits: LimitsConfig,
+    /// Rules for flows and subscribers.
+    #[serde(skip)]
+    pub rules: Rules,
 }
 
 /// How the gateway serves a flow.
@@ -342,28 +347,14 @@ impl GatewayConfig {
         if self.sharing.subscriber_prefix_v4 > 32 || self.sharing.subscriber_prefix_v6 > 128 {
             return fail("sharing.subscriber-prefix: at most 32 bits (v4) and 128 bits (v6)");
         }
-        let sharing = &self.sharing;
-        if !is_rate(sharing.capacity_mbps) {
+        if !is_rate(self.sharing.capacity_mbps) {
             return fail("sharing.capacity-mbps: give 0.001 to 1000000, or leave it out");
         }
         if !(65_535..=1 << 30).contains(&self.split.receive_window_bytes) {
             return fail("split.receive-window-bytes: give 65535 to 1073741824 bytes");
         }
         self.split.sender.check()?;
-        self.sharing.flows.iter().filter_map(|rule| rule.sender).try_for_each(|sender| sender.check())?;
-        let empty = |rule: &FlowRule| {
-            rule.matches.rtt_min_ms.zip(rule.matches.rtt_max_ms).is_some_and(|(a, b)| a > b)
-        };
-        if sharing.flows.iter().any(empty) {
-            return fail("sharing.flows: match.rtt-min-ms is above match.rtt-max-ms");
-        }
-        sharing.flows.iter().try_for_each(FlowRule::check)?;
-        let flows = sharing.flows.iter().map(|rule| &rule.share);
-        let subscribers = sharing.subscribers.iter().map(|rule| &rule.share);
-        flows
-            .chain(subscribers)
-            .try_for_each(ShareConfig::check)
-            .map_err(|why| alloc::format!("sharing: {why}"))?;
+        self.rules.check()?;
         if self.limits.max_flows == 0 {
             return fail("limits.max-flows: give at least 1");
         }
@@ -393,29 +384,12 @@ mod tests {
         let mut config = GatewayConfig::default();
         config.rtt_modulation.beta = 4;
         assert!(config.check().unwrap_err().starts_with("rtt-modulation.beta"));
-    }
-
-    #[test]
-    fn a_rule_that_cannot_be_meant_is_named() {
-        let ports = |first, last| FlowRule {
-            matches: FlowMatch { server_port: first, server_port_last: last, ..FlowMatch::default() },
-            ..FlowRule::default()
-        };
-        let window = |bytes| FlowRule { virtual_window_max_bytes: Some(bytes), ..FlowRule::default() };
-        let check = |rule| {
-            let sharing = SharingConfig { flows: alloc::vec![rule], ..SharingConfig::default() };
-            GatewayConfig { sharing, ..GatewayConfig::default() }.check()
-        };
-        assert!(check(ports(None, Some(443))).unwrap_err().contains("without match.server-port"));
-        assert!(check(ports(Some(443), Some(80))).unwrap_err().contains("above match.server-port-last"));
-        assert!(check(window(0)).unwrap_err().contains("virtual-window-max-bytes"));
-        for rule in
-            [ports(Some(80), Some(80)), ports(Some(80), Some(443)), ports(Some(80), None), window(1 << 14)]
-        {
-            assert_eq!(check(rule), Ok(()));
-        }
         let mut config = GatewayConfig::default();
         config.limits.idle_timeout_s = 0;
         assert!(config.check().unwrap_err().starts_with("limits.idle-timeout-s"));
+        let share = ShareConfig { weight: 0, ..ShareConfig::default() };
+        let mut config = GatewayConfig::default();
+        config.rules.flows.push(FlowRule { share, ..FlowRule::default() });
+        assert!(config.check().unwrap_err().starts_with("`weight`"));
     }
 }

@@ -146,8 +146,7 @@ impl Gateway {
         let own = &mut self.shared.config;
         own.mode = config.mode;
         own.split.sender = config.split.sender;
-        own.sharing.flows.clone_from(&config.sharing.flows);
-        own.sharing.subscribers.clone_from(&config.sharing.subscribers);
+        own.rules.clone_from(&config.rules);
     }
 
     /// Tells the two ends of a flow that was split before a restart, each with its next packet. A flow that this

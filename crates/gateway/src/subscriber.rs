@@ -79,7 +79,7 @@ impl Subscriber {
         let about = |rule: &&SubscriberRule| {
             rule.address.contains(prefix) || sharing.subscriber(rule.address.address()) == prefix
         };
-        let rule = sharing.subscribers.iter().find(about);
+        let rule = config.rules.subscribers.iter().find(about);
         let share = rule.map_or_else(ShareConfig::default, |rule| rule.share.clone());
         let prefer = rule.and_then(|rule| rule.prefer).unwrap_or(config.queue_bound.prefer);
         let bound = bound_config(&config.queue_bound, prefer);

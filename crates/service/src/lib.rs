@@ -25,7 +25,7 @@ mod options;
 pub mod percentiles;
 mod place;
 mod plain_text;
-mod policy;
+pub mod policy;
 mod records;
 mod reload;
 mod rescaling;

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::config::{
-    FlowMode, LimitsConfig, QueueBoundConfig, RetransmissionConfig, RttModulationConfig, ScheduleConfig,
-    SharingConfig, VirtualWindowConfig,
+    FlowMode, LimitsConfig, QueueBoundConfig, RetransmissionConfig, RttModulationConfig, Rules,
+    ScheduleConfig, SharingConfig, VirtualWindowConfig,
 };
 use paceline_gateway::split::{SenderConfig, SplitConfig};
 use serde::Deserialize;
@@ -24,9 +24,9 @@ use crate::toml_text::{explain, line_of, merge};
 use rule::{Rule, Subscriber};
 
 /// The whole file. The configuration's keys are read from the text a second time, and change the profile.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct File {
+pub struct File {
     #[serde(default)]
     rule: Vec<Spanned<Rule>>,
     #[serde(default)]
@@ -56,6 +56,9 @@ struct File {
 /// A mistake: its position in the text, and its description.
 type Wrong = (usize, String);
 
+/// A mistake: its line, if it is in one place, and its description.
+pub type Mistake = (Option<usize>, String);
+
 /// Reads and checks the file at `path`, which changes `base`. Rules about interfaces other than `interfaces` are for
 /// other gateways.
 pub(super) fn load(path: &Path, base: &GatewayConfig, interfaces: &[&str]) -> Result<GatewayConfig> {
@@ -70,23 +73,38 @@ pub(super) fn parse(
     base: &GatewayConfig,
     interfaces: &[&str],
 ) -> Result<GatewayConfig> {
-    let at = |line: usize, what: &str| Error::input(format!("{}:{line}: {what}", path.display()));
-    let typed = |error: toml::de::Error| at(line_of(text, error.span()), &explain(error.message()));
+    read(text, base, interfaces).map_err(|(line, what)| {
+        let line = line.map_or(String::new(), |line| format!("{line}:"));
+        Error::input(format!("{}:{line} {what}", path.display()))
+    })
+}
+
+/// Reads and checks the text of a file, which changes `base`. Rules about interfaces other than `interfaces` are left
+/// out. Without `interfaces`, none is.
+///
+/// # Errors
+/// The first mistake.
+pub fn read(
+    text: &str,
+    base: &GatewayConfig,
+    interfaces: &[&str],
+) -> std::result::Result<GatewayConfig, Mistake> {
+    let typed = |error: toml::de::Error| (Some(line_of(text, error.span())), explain(error.message()));
     let file: File = toml::from_str(text).map_err(typed)?;
     let mut changes: toml::Table = toml::from_str(text).map_err(typed)?;
     for own in ["rule", "subscriber", "profile"] {
         changes.remove(own);
     }
-    let mut table = toml::Table::try_from(base).map_err(|error| Error::failed(error.to_string()))?;
+    let mut table = toml::Table::try_from(base).map_err(|error| (None, error.to_string()))?;
     merge(&mut table, &changes);
     let mut config: GatewayConfig = table.try_into().map_err(typed)?;
-    apply(&file, &mut config, interfaces)
-        .map_err(|(start, what)| at(line_of(text, Some(start..start)), &what))?;
-    config.check().map_err(|why| Error::input(format!("{}: {why}", path.display())))?;
+    config.rules = compile(&file, config.mode, interfaces)
+        .map_err(|(start, what)| (Some(line_of(text, Some(start..start))), what))?;
+    config.check().map_err(|why| (None, why))?;
     Ok(config)
 }
 
-fn apply(file: &File, config: &mut GatewayConfig, interfaces: &[&str]) -> std::result::Result<(), Wrong> {
+fn compile(file: &File, mode: FlowMode, interfaces: &[&str]) -> std::result::Result<Rules, Wrong> {
     let mut flows = Vec::new();
     let mut all: Option<usize> = None;
     for (index, rule) in file.rule.iter().enumerate() {
@@ -104,7 +122,7 @@ fn apply(file: &File, config: &mut GatewayConfig, interfaces: &[&str]) -> std::r
         if rule.matches_all() {
             all = Some(index);
         }
-        let compiled = rule.compile(start, &file.profile, config.mode)?;
+        let compiled = rule.compile(start, &file.profile, mode)?;
         if rule.is_about(interfaces)? {
             flows.extend(compiled);
         }
@@ -112,15 +130,11 @@ fn apply(file: &File, config: &mut GatewayConfig, interfaces: &[&str]) -> std::r
             return Err(too_many(start));
         }
     }
-    flows.append(&mut config.sharing.flows);
-    config.sharing.flows = flows;
     let mut subscribers = Vec::new();
     for subscriber in &file.subscriber {
         subscribers.extend(subscriber.as_ref().compile(subscriber.span().start)?);
     }
-    subscribers.append(&mut config.sharing.subscribers);
-    config.sharing.subscribers = subscribers;
-    Ok(())
+    Ok(Rules { flows, subscribers })
 }
 
 fn too_many(start: usize) -> Wrong {
@@ -138,7 +152,7 @@ pub(super) fn summary(config: &GatewayConfig) -> String {
         FlowMode::Split => "split",
         FlowMode::Auto => "auto",
     };
-    let (flows, subscribers) = (config.sharing.flows.len(), config.sharing.subscribers.len());
+    let (flows, subscribers) = (config.rules.flows.len(), config.rules.subscribers.len());
     format!("{}, {}, other flows {mode}", count(flows, "flows"), count(subscribers, "subscribers"))
 }
 

@@ -20,12 +20,21 @@ pub fn explain(message: &str) -> String {
     let mut quoted = rest.split('`').step_by(2);
     let given = quoted.next().unwrap_or(rest);
     let known: Vec<&str> = quoted.filter(|name| !name.is_empty()).collect();
+    // Only the table `sharing` has `capacity-mbps`.
+    if known.contains(&"capacity-mbps")
+        && let Some((_, table)) = FORMER.iter().find(|(key, _)| *key == given)
+    {
+        return format!("`sharing.{given}` is no longer a key; write each rule as {table}");
+    }
     match nearest(given, &known) {
         Some(name) => format!("unknown {what} `{given}`; did you mean `{name}`?"),
         _ if known.is_empty() => format!("unknown {what} `{given}`"),
         _ => format!("unknown {what} `{given}`; known here: {}", known.join(", ")),
     }
 }
+
+/// Former keys of `sharing`, and the tables that replaced them.
+const FORMER: [(&str, &str); 2] = [("flows", "[[rule]]"), ("subscribers", "[[subscriber]]")];
 
 /// Returns the name of `known` that was probably meant.
 pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {

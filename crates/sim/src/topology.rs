@@ -339,13 +339,16 @@ fn with_rules(scenario: &Scenario, config: &GatewayConfig) -> GatewayConfig {
     let mut config = config.clone();
     let plain = ShareConfig::default();
     let own = scenario.flows.iter().enumerate().filter(|(_, flow)| flow.share != plain || flow.pass);
-    let rules = own.map(|(number, flow)| FlowRule {
-        matches: FlowMatch { server_port: Some(server_port(number)), ..FlowMatch::default() },
-        action: if flow.pass { FlowAction::Pass } else { FlowAction::Accelerate },
-        share: flow.share.clone(),
-        ..FlowRule::default()
+    let rules = own.map(|(number, flow)| {
+        let port = server_port(number);
+        FlowRule {
+            matches: FlowMatch { server_ports: Some(port..=port), ..FlowMatch::default() },
+            action: if flow.pass { FlowAction::Pass } else { FlowAction::Accelerate },
+            share: flow.share.clone(),
+            ..FlowRule::default()
+        }
     });
-    config.sharing.flows = rules.chain(config.sharing.flows).collect();
+    config.rules.flows = rules.chain(config.rules.flows).collect();
     config
 }
 

@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 use paceline_lab::{GatewayProgram, Lab};
 use paceline_wire::Duration;
 use serde_json::Value;
+use toml::Table;
 
 use crate::error::{Error, Result};
 use crate::scenario::{EventAction, GatewayEvent, Io, Scenario};
@@ -24,10 +25,10 @@ pub(super) struct GatewayProcess<'a> {
 }
 
 impl<'a> GatewayProcess<'a> {
-    /// Writes the configuration into `folder` and starts the gateway. Returns when packets pass through it.
-    pub(super) fn start(lab: &'a Lab, scenario: &Scenario, config: &str, folder: &Path) -> Result<Self> {
+    /// Writes the gateway's file into `folder` and starts the gateway. Returns when packets pass through it.
+    pub(super) fn start(lab: &'a Lab, scenario: &Scenario, file: &Table, folder: &Path) -> Result<Self> {
         let path = folder.join(CONFIG);
-        fs::write(&path, config)
+        fs::write(&path, file.to_string())
             .map_err(|error| Error::io(format_args!("write {}", path.display()), &error))?;
         let program = GatewayProgram::start(lab, folder.to_path_buf(), arguments(lab, scenario, folder))
             .map_err(|error| Error::io("start the gateway", &error))?;
@@ -82,7 +83,8 @@ impl<'a> GatewayProcess<'a> {
 }
 
 fn arguments(lab: &Lab, scenario: &Scenario, folder: &Path) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = Vec::new();
+    let mut arguments: Vec<OsString> =
+        ["--profile", scenario.gateway.profile.name()].map(OsString::from).into();
     if scenario.gateway.io == Io::Tun {
         let clients = format!("{},{}", lab.client_prefix(false), lab.client_prefix(true));
         arguments.extend(["--tun", "paceline0", "--clients", &clients].map(OsString::from));

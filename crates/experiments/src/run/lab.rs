@@ -6,23 +6,23 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration as StdDuration;
 
-use paceline_gateway::GatewayConfig;
-use paceline_gateway::config::{FlowAction, FlowMatch, FlowRule, ShareConfig};
+use paceline_gateway::config::ShareConfig;
 use paceline_lab::endpoint::{self, Control, ProxyThread};
 use paceline_lab::{GatewayKind, Lab, LabConfig, Links};
 use paceline_linux::clock;
 use paceline_wire::{Duration, Instant};
+use toml::{Table, Value};
 
 use super::collect::{self, Measured};
 use super::gateway_process::GatewayProcess;
-use super::hosts::{self, Plan};
+use super::hosts::{self, Plan, Planned};
 use super::traces::Traces;
 use super::{kernel_proxy, links, series};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::profile::Profile;
 use crate::result::{Run, RunFiles};
-use crate::scenario::{Scenario, Variant};
+use crate::scenario::{Flow, Scenario, Variant};
 
 /// Receives the progress of a run.
 pub(crate) trait Watch: Sync {
@@ -62,8 +62,8 @@ fn execute_once(
     let (measured, gateway_series) = thread::scope(|scope| {
         let config = links::config(scenario, folder, seed)?;
         let links = Links::start(scope, &lab, config, scenario.duration.to_wire()).map_err(Error::system)?;
-        let gateway = gateway_config(scenario, &plan)?
-            .map(|config| GatewayProcess::start(&lab, scenario, &config, scratch.path()))
+        let gateway = gateway_file(scenario, &plan.planned)
+            .map(|file| GatewayProcess::start(&lab, scenario, &file, scratch.path()))
             .transpose();
         let proxy = kernel_proxy::config(scenario, &plan)
             .map(|config| ProxyThread::start(scope, &lab, config))
@@ -171,28 +171,109 @@ fn lab_config(scenario: &Scenario) -> LabConfig {
     LabConfig { gateway, ..LabConfig::default() }
 }
 
-/// Returns the gateway's configuration file; `None` without a gateway. Flows that pass unchanged or have a share of
-/// their own get a rule.
-fn gateway_config(scenario: &Scenario, plan: &Plan) -> Result<Option<String>> {
+/// Returns the gateway's file; `None` without a gateway. Flows that pass unchanged or have a share of their own get a
+/// rule before those of the scenario.
+fn gateway_file(scenario: &Scenario, planned: &[Planned]) -> Option<Table> {
     if matches!(scenario.gateway.profile, Profile::Off | Profile::KernelSplit) {
-        return Ok(None);
+        return None;
     }
-    let Some(mut config) = scenario.gateway.resolve().map_err(Error::input)? else {
-        return Ok(None);
-    };
-    for planned in &plan.planned {
-        let flow = &scenario.flows[planned.flow];
-        let share = flow.share();
-        if flow.pass || share != ShareConfig::default() {
-            let matches = FlowMatch { server_port: Some(planned.port), ..FlowMatch::default() };
-            let action = if flow.pass { FlowAction::Pass } else { FlowAction::Accelerate };
-            config.sharing.flows.push(FlowRule { matches, action, share, ..FlowRule::default() });
+    let mut file = scenario.gateway.config.clone();
+    let mut rules = Vec::new();
+    for (number, flow) in scenario.flows.iter().enumerate() {
+        // The transfers of a flow have adjacent ports.
+        let ports = || planned.iter().filter(|planned| planned.flow == number).map(|planned| planned.port);
+        if let (Some(first), Some(last)) = (ports().min(), ports().max())
+            && (flow.pass || flow.share() != ShareConfig::default())
+        {
+            rules.push(Value::Table(rule(flow, format!("{first}-{last}"))));
         }
     }
-    render(&config).map(Some)
+    if let Some(Value::Array(others)) = file.remove("rule") {
+        rules.extend(others);
+    }
+    file.insert("rule".into(), rules.into());
+    Some(file)
 }
 
-fn render(config: &GatewayConfig) -> Result<String> {
-    toml::to_string(config)
-        .map_err(|error| Error::failed(format!("cannot write the gateway's configuration: {error}")))
+/// Returns a rule of the gateway's file: the flow's treatment, for the server's ports.
+fn rule(flow: &Flow, ports: String) -> Table {
+    let mut rule = Table::new();
+    rule.insert("port".into(), ports.into());
+    if flow.pass {
+        // A share would have no effect.
+        rule.insert("mode".into(), "pass".into());
+        return rule;
+    }
+    rule.insert("weight".into(), flow.weight.into());
+    rule.insert("priority".into(), flow.priority.into());
+    for (key, rate) in [("guaranteed", flow.guaranteed), ("ceiling", flow.ceiling)] {
+        if let Some(rate) = rate {
+            let bits = 8 * rate.to_wire().as_bytes_per_sec();
+            rule.insert(key.into(), format!("{bits}bit").into());
+        }
+    }
+    rule
+}
+
+#[cfg(test)]
+mod tests {
+    use paceline_gateway::config::{FlowAction, Prefer};
+    use paceline_service::policy;
+
+    use super::*;
+
+    #[test]
+    fn the_gateways_file_has_a_rule_for_each_flow_of_its_own() {
+        let text = r#"
+            name = "rules"
+            duration = "10s"
+
+            [gateway]
+            profile = "full"
+            config.queue-bound.prefer = "latency"
+
+            [[gateway.config.rule]]
+            virtual-window = "1mb"
+
+            [radio.down]
+            rate = "10mbit"
+
+            [[flows]]
+            name = "plain"
+
+            [[flows]]
+            name = "three"
+            count = 3
+            weight = 2
+            priority = 5
+            guaranteed = "1.5mbit"
+            ceiling = "7.2mbit"
+
+            [[flows]]
+            name = "passing"
+            pass = true
+            weight = 3
+        "#;
+        let scenario = &crate::scenario::parse_text(text).unwrap().variants[0].scenario;
+        let planned: Vec<Planned> = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 0)]
+            .into_iter()
+            .zip(5001..)
+            .map(|((flow, index), port)| Planned { flow, index, port, place: 0 })
+            .collect();
+        let file = gateway_file(scenario, &planned).unwrap();
+        let base = scenario.gateway.profile.config().unwrap();
+        let config = policy::read(&file.to_string(), &base, &[]).unwrap();
+        assert_eq!(config.queue_bound.prefer, Prefer::Latency);
+        let [three, passing, all] = &config.rules.flows[..] else { panic!("{file}") };
+        assert_eq!(
+            (three.matches.server_ports.clone(), three.action),
+            (Some(5002..=5004), FlowAction::Accelerate)
+        );
+        assert_eq!(three.share, scenario.flows[1].share());
+        assert_eq!(
+            (passing.matches.server_ports.clone(), passing.action),
+            (Some(5005..=5005), FlowAction::Pass)
+        );
+        assert_eq!(all.virtual_window_max_bytes, Some(1_000_000));
+    }
 }

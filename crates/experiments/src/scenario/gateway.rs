@@ -2,10 +2,10 @@
 
 use paceline_gateway::GatewayConfig;
 use paceline_gateway::split::{SenderConfig, SplitConfig};
+use paceline_service::policy;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::Profile;
-use crate::toml_text::merge;
 use crate::units::Time;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -13,7 +13,7 @@ use crate::units::Time;
 pub(crate) struct Gateway {
     pub(crate) profile: Profile,
     pub(crate) io: Io,
-    /// Keys of the gateway's configuration that differ from the profile's.
+    /// The gateway's file: rules, and keys that differ from the profile's.
     pub(crate) config: toml::Table,
     pub(crate) events: Vec<GatewayEvent>,
     /// True if the gateway has seen the same flows once before. Only in the simulator.
@@ -63,10 +63,8 @@ impl Gateway {
         let Some(base) = self.profile.config() else {
             return Ok(None);
         };
-        let mut table = toml::Table::try_from(&base).map_err(|e| e.to_string())?;
-        merge(&mut table, &self.config);
-        let config: GatewayConfig = table.try_into().map_err(|e: toml::de::Error| e.message().to_string())?;
-        config.check()?;
+        let text = toml::to_string(&self.config).map_err(|error| error.to_string())?;
+        let config = policy::read(&text, &base, &[]).map_err(|(_, why)| why)?;
         if self.profile == Profile::KernelSplit {
             let sender = SenderConfig {
                 congestion_control: config.split.sender.congestion_control,
@@ -111,6 +109,10 @@ mod tests {
         let config = gateway.resolve().unwrap().unwrap();
         assert_eq!(config.rtt_modulation.mode, RttModulationMode::None);
         assert_eq!(config.queue_bound.mode, QueueBoundMode::Adaptive);
+        let rules =
+            "profile = \"full\"\n[[config.rule]]\nvirtual-window = \"1mb\"\n[[config.rule]]\nport = 80\n";
+        let bad: Gateway = toml::from_str(rules).unwrap();
+        assert!(bad.resolve().unwrap_err().starts_with("rule 2 is never reached"));
         let bad: Gateway = toml::from_str("profile = \"full\"\n[config.rtt-modulation]\nbeta = 4\n").unwrap();
         assert!(bad.resolve().unwrap_err().contains("beta"));
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use paceline_gateway::GatewayConfig;
+use paceline_service::policy;
 use serde::Deserialize;
 use toml::Table;
 
@@ -107,7 +107,7 @@ struct GatewayKeys {
 #[derive(Deserialize)]
 struct ConfigKeys {
     #[serde(default, rename = "config")]
-    _config: Option<GatewayConfig>,
+    _config: Option<policy::File>,
 }
 
 /// The line of the n-th `[[vary]]`.

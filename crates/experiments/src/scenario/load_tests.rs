@@ -49,6 +49,13 @@ fn the_former_word_for_pass_is_read() {
 fn unknown_keys_are_refused_with_line_and_suggestion() {
     refused(&GOOD.replace("loss =", "los ="), "x.toml:8: unknown key `los`; did you mean `loss`?");
     refused(&GOOD.replace("beta =", "bet ="), "x.toml:14: unknown key `bet`; did you mean `beta`?");
+    refused(
+        &format!("{GOOD}\n[[gateway.config.sharing.flows]]\naction = \"pass\"\n"),
+        &format!(
+            "x.toml:{}: `sharing.flows` is no longer a key; write each rule as [[rule]]",
+            GOOD.lines().count() + 2
+        ),
+    );
     let error = parse_text(&GOOD.replace("rtt = \"100ms\"", "colour = 3")).unwrap_err().to_string();
     assert!(
         error.starts_with("x.toml:5: unknown key `colour`; known here: rtt, rtt-steps, down, up"),

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use core::ops::RangeInclusive;
 
 use paceline_wire::Duration;
 
@@ -11,17 +12,14 @@ use crate::prefix::Prefix;
 use crate::split::SenderConfig;
 
 /// Which flows a rule is about. An absent field matches everything.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowMatch {
     /// The client's address.
     pub client: Option<Prefix>,
     /// The server's address.
     pub server: Option<Prefix>,
-    /// The server's port, or the first of several.
-    pub server_port: Option<u16>,
-    /// The last of several ports.
-    pub server_port_last: Option<u16>,
+    /// The server's ports.
+    pub server_ports: Option<RangeInclusive<u16>>,
     /// The code point of the SYN (RFC 2474).
     pub dscp: Option<u8>,
     /// The outer VLAN of the SYN.
@@ -44,16 +42,10 @@ impl FlowMatch {
         };
         rtt.is_some_and(wanted)
     }
-
-    /// True if the rule wants this port of the server.
-    pub(crate) fn has_port(&self, port: u16) -> bool {
-        self.server_port.is_none_or(|first| (first..=self.server_port_last.unwrap_or(first)).contains(&port))
-    }
 }
 
 /// What to do with a flow that a rule matches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowAction {
     /// Accelerate it, in the gateway's mode.
     #[default]
@@ -65,16 +57,13 @@ pub enum FlowAction {
     /// [`FlowMode::Auto`](crate::config::FlowMode::Auto) decides.
     Auto,
     /// Forward it unchanged.
-    #[serde(alias = "bypass")]
     Pass,
 }
 
 /// One rule. The first that matches a new flow decides.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowRule {
     /// Which flows.
-    #[serde(rename = "match")]
     pub matches: FlowMatch,
     /// What happens to them.
     pub action: FlowAction,
@@ -86,34 +75,9 @@ pub struct FlowRule {
     pub virtual_window_max_bytes: Option<u64>,
 }
 
-impl FlowRule {
-    pub(super) fn check(&self) -> Result<(), String> {
-        let fail = |text: &str| Err(String::from(text));
-        match (self.matches.server_port, self.matches.server_port_last) {
-            (None, Some(_)) => {
-                return fail(
-                    "sharing.flows: match.server-port-last without match.server-port; give the first port",
-                );
-            }
-            (Some(first), Some(last)) if first > last => {
-                return fail("sharing.flows: match.server-port is above match.server-port-last");
-            }
-            _ => {}
-        }
-        // RFC 7323, Section 2.3: a window below one unit of the largest scale may be shown as zero for ever.
-        if self.virtual_window_max_bytes.is_some_and(|bytes| bytes < 1 << 14) {
-            return fail(
-                "sharing.flows: virtual-window-max-bytes: give at least 16384 bytes, or leave it out",
-            );
-        }
-        Ok(())
-    }
-}
-
 /// A flow's share of its subscriber's link, or a subscriber's share of the gateway. Downlink only; a rate counts bytes
 /// of IP.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ShareConfig {
     /// Packets per round of the scheduler (Section 7.2), at least 1.
     pub weight: u32,
@@ -160,16 +124,32 @@ impl Default for ShareConfig {
 }
 
 /// A subscriber's share against other subscribers, and what matters more on its link.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SubscriberRule {
     /// An address inside the subscriber's prefix, or a prefix that holds the subscribers.
     pub address: Prefix,
     /// Its share.
     pub share: ShareConfig,
     /// Without it `queue-bound.prefer`.
-    #[serde(default)]
     pub prefer: Option<Prefer>,
+}
+
+/// Rules for new flows and subscribers. Their text is `[[rule]]` and `[[subscriber]]` of the operator's file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rules {
+    /// Rules for flows.
+    pub flows: Vec<FlowRule>,
+    /// Shares of subscribers. Those not named have weight 1.
+    pub subscribers: Vec<SubscriberRule>,
+}
+
+impl Rules {
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.flows.iter().filter_map(|rule| rule.sender).try_for_each(|sender| sender.check())?;
+        let flows = self.flows.iter().map(|rule| &rule.share);
+        let subscribers = self.subscribers.iter().map(|rule| &rule.share);
+        flows.chain(subscribers).try_for_each(ShareConfig::check)
+    }
 }
 
 /// What happens to packets that are not TCP.
@@ -195,10 +175,6 @@ pub struct SharingConfig {
     pub capacity_mbps: Option<f64>,
     /// Treatment of QUIC and everything else that is not TCP.
     pub other: OtherMode,
-    /// Rules for flows.
-    pub flows: Vec<FlowRule>,
-    /// Shares of subscribers. Those not named have weight 1.
-    pub subscribers: Vec<SubscriberRule>,
 }
 
 impl Default for SharingConfig {
@@ -209,8 +185,6 @@ impl Default for SharingConfig {
             subscriber_prefix_v6: 64,
             capacity_mbps: None,
             other: OtherMode::default(),
-            flows: Vec::new(),
-            subscribers: Vec::new(),
         }
     }
 }

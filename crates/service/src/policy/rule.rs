@@ -1,6 +1,7 @@
 //! One rule of the file, compiled to the gateway's rules.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use paceline_gateway::Prefix;
 use paceline_gateway::config::{
@@ -15,7 +16,7 @@ use super::{RULES_MAX, Wrong, too_many};
 use crate::toml_text::nearest;
 use crate::units::{Rate, Size, Time};
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Rule {
     #[serde(rename = "name")]
@@ -36,7 +37,7 @@ pub(super) struct Rule {
     ceiling: Option<Rate>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Subscriber {
     client: Spanned<Words>,
@@ -128,8 +129,7 @@ impl Rule {
                             let matches = FlowMatch {
                                 client: *client,
                                 server: *server,
-                                server_port: port.map(|(first, _)| first),
-                                server_port_last: port.map(|(_, last)| last),
+                                server_ports: port.clone(),
                                 dscp: *dscp,
                                 vlan: *vlan,
                                 rtt_min_ms,
@@ -229,19 +229,21 @@ fn each<T>(
     words.as_ref().0.iter().map(one).collect()
 }
 
-fn ports(text: &str) -> Result<(u16, u16), String> {
+fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
     let range = match text.split_once('-') {
         Some((first, last)) => port(first).zip(port(last)).filter(|(first, last)| first <= last),
         None => port(text).map(|port| (port, port)),
     };
-    range.ok_or_else(|| format!("`{text}` is not a port; write 443, or \"8000-8999\""))
+    range
+        .map(|(first, last)| first..=last)
+        .ok_or_else(|| format!("`{text}` is not a port; write 443, or \"8000-8999\""))
 }
 
 /// Parses a DSCP, by number or by a name of RFC 2474, 2597, 3246 and 5865.
 fn dscp(text: &str) -> Result<u8, String> {
     let lower = text.to_ascii_lowercase();
-    let digit = |index: usize, allowed: std::ops::RangeInclusive<u8>| {
+    let digit = |index: usize, allowed: RangeInclusive<u8>| {
         lower
             .as_bytes()
             .get(index)
@@ -297,8 +299,9 @@ fn vlan(text: &str) -> Result<u16, String> {
 fn window(size: Option<&Spanned<Size>>) -> Result<Option<u64>, Wrong> {
     let Some(size) = size else { return Ok(None) };
     match size.as_ref().bytes() {
-        bytes @ 65_535..=1_073_741_824 => Ok(Some(bytes)),
-        _ => Err((size.span().start, "`virtual-window` must be \"65535b\" to \"1gib\"".into())),
+        // RFC 7323, Section 2.3: a window below one unit of the largest scale may be shown as zero for ever.
+        bytes @ 16_384..=1_073_741_824 => Ok(Some(bytes)),
+        _ => Err((size.span().start, "`virtual-window` must be \"16kib\" to \"1gib\"".into())),
     }
 }
 

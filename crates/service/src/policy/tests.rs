@@ -58,14 +58,14 @@ fn rules_become_those_of_the_gateway_in_their_order() {
         max-flows = 1000
     "#;
     let config = parsed(text).unwrap();
-    let flows = &config.sharing.flows;
+    let flows = &config.rules.flows;
     assert_eq!(flows.len(), 6);
     assert_eq!(flows[0].action, FlowAction::Pass);
-    assert_eq!((flows[2].matches.server_port, flows[2].matches.server_port_last), (Some(8000), Some(8999)));
+    assert_eq!(flows[2].matches.server_ports, Some(8000..=8999));
     assert_eq!((flows[2].matches.dscp, flows[2].action), (Some(34), FlowAction::Split));
     assert_eq!(flows[4].sender.unwrap().congestion().to_string(), "bbr");
     assert_eq!((flows[5].share.weight, flows[5].virtual_window_max_bytes), (3, Some(2_000_000)));
-    assert_eq!(config.sharing.subscribers[0].address.to_string(), "10.9.0.0/16");
+    assert_eq!(config.rules.subscribers[0].address.to_string(), "10.9.0.0/16");
     assert_eq!(config.limits.max_flows, 1000);
 }
 
@@ -102,6 +102,18 @@ fn mistakes_are_told_with_line_and_remedy() {
         ("[[rule]]\nmode = \"pass\"\n[[rule]]\nport = 80\n", "p.toml:3: rule 2 is never reached"),
         ("[limits]\nmax-flow = 1\n", "p.toml:2: unknown key `max-flow`; did you mean `max-flows`?"),
         ("[rtt-modulation]\nbeta = 9\n", "p.toml: rtt-modulation.beta: give 1, 2 or 3"),
+        (
+            "[[rule]]\nport = 80\nvirtual-window = \"16383b\"\n",
+            "p.toml:3: `virtual-window` must be \"16kib\" to \"1gib\"",
+        ),
+        (
+            "# old\n[[sharing.flows]]\nmatch = { server-port = 22 }\naction = \"pass\"\n",
+            "p.toml:2: `sharing.flows` is no longer a key; write each rule as [[rule]]",
+        ),
+        (
+            "[sharing]\nother = \"passed\"\nsubscribers = []\n",
+            "p.toml:3: `sharing.subscribers` is no longer a key; write each rule as [[subscriber]]",
+        ),
         ("rules = []\n", "p.toml:1: unknown key `rules`; did you mean `rule`?"),
     ] {
         let error = parsed(text).unwrap_err();
@@ -115,7 +127,7 @@ fn the_dial_can_be_set_for_all_and_for_a_subscriber() {
     let text = "[queue-bound]\nprefer = \"throughput\"\n[[subscriber]]\nclient = \"10.0.0.1\"\nprefer = \"latency\"\n";
     let config = parsed(text).unwrap();
     assert_eq!(config.queue_bound.prefer, Prefer::Throughput);
-    assert_eq!(config.sharing.subscribers[0].prefer, Some(Prefer::Latency));
+    assert_eq!(config.rules.subscribers[0].prefer, Some(Prefer::Latency));
     let error = parsed("[queue-bound]\nprefer = \"speed\"\n").unwrap_err();
     assert!(
         error.starts_with("p.toml:2: ") && error.ends_with("known here: latency, balanced, throughput"),
@@ -139,7 +151,7 @@ fn the_documented_policy_is_right() {
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/policy.md")).unwrap();
     let block = document.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let config = parsed(block).unwrap();
-    assert_eq!((config.sharing.flows.len(), config.sharing.subscribers.len()), (8, 1));
+    assert_eq!((config.rules.flows.len(), config.rules.subscribers.len()), (8, 1));
     let shipped =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/gateway.toml")).unwrap();
     assert_eq!(parsed(&shipped).unwrap(), GatewayConfig::default());

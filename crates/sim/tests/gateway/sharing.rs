@@ -20,7 +20,7 @@ fn subscribers_share_a_backhaul_by_weight_guarantee_and_ceiling() {
         let mut config = GatewayConfig::default();
         config.sharing.capacity_mbps = Some(6.0);
         let rule = |n, share| SubscriberRule { address: address(false, 1, n).into(), share, prefer: None };
-        config.sharing.subscribers = vec![rule(1, first), rule(2, second)];
+        config.rules.subscribers = vec![rule(1, first), rule(2, second)];
         config.check().unwrap();
         let mut world = World::new(Gateway::new(config), &Path::new(LINK_MBPS, 20, 80), 1);
         for client in [0, 1] {
