@@ -14,7 +14,7 @@ use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId};
 use rayon::prelude::*;
 
 use crate::checker::{Checker, GatewayChecker};
-use crate::host::{DatagramSink, DatagramSource, Plan, SimNode, TcpHost, TcpSetup};
+use crate::host::{DatagramSink, DatagramSource, PingClient, PingServer, Plan, SimNode, TcpHost, TcpSetup};
 use crate::measure::Percentiles;
 use crate::network::{Progress, Tap};
 use crate::result::{Direction, FlowResult, GatewayResult, LinkResult, RunResult};
@@ -168,6 +168,10 @@ impl Run<'_> {
                     Transport::Udp { rate, ip_bytes } => {
                         let interval = rate.time_for(u64::from(*ip_bytes));
                         datagram_hosts(flow.direction, down, *ip_bytes, interval, start, self.end())
+                    }
+                    Transport::Ping => {
+                        let client = PingClient::new(down.reversed(), flow.interval, start, self.end());
+                        (SimNode::PingServer(PingServer::new(down)), SimNode::PingClient(client))
                     }
                 };
                 let hosts = self.topology.add_pair(down, each, server, client);

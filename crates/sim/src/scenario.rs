@@ -114,6 +114,8 @@ pub enum Transport {
         /// Each datagram's length, IP header included.
         ip_bytes: u32,
     },
+    /// A request of the client in each `interval` of the flow, which the server answers (RFC 792).
+    Ping,
 }
 
 /// A flow of TCP connections.

@@ -292,7 +292,7 @@ fn add_checker(network: &mut Network<SimNode>, links: &[NamedLink], scenario: &S
         Transport::Tcp(tcp) => {
             [tcp.server, tcp.client].iter().any(|end| end.opportunistic || end.schedule.exceeds_window())
         }
-        Transport::Udp { .. } => false,
+        Transport::Udp { .. } | Transport::Ping => false,
     };
     if scenario.flows.iter().any(opportunistic) {
         checker.allow_beyond_window();

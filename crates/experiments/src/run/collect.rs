@@ -108,6 +108,7 @@ fn flow(planned: &Planned, scenario: &Scenario, measured: &Measured, trace: &Tra
             let transfer = &measured.traffic.transfers[planned.place];
             tcp_flow(common, planned, transfer, scenario, measured, trace.delivered.as_ref())
         }
+        Protocol::Ping => common,
         Protocol::Udp => udp_flow(common, &measured.traffic.streams[planned.place], spec.start.seconds()),
     }
 }

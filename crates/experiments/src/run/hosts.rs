@@ -11,6 +11,7 @@ use paceline_wire::{Duration, Rate};
 use std::net::SocketAddr;
 
 use super::kernel_proxy;
+use crate::error::Error;
 use crate::profile::Profile;
 use crate::scenario::{self, Flow, IpVersion, Protocol, Scenario, SizeSpec};
 
@@ -75,8 +76,8 @@ pub(super) fn set_up(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> 
     }
 }
 
-/// Plans every transfer and stream of the scenario. The seed determines sizes and contents.
-pub(super) fn plan(lab: &Lab, scenario: &Scenario, seed: u64) -> Plan {
+/// Plans every transfer and stream of the scenario. The seed determines sizes and contents. Refuses a ping.
+pub(super) fn plan(lab: &Lab, scenario: &Scenario, seed: u64) -> Result<Plan, Error> {
     let mut traffic = Traffic::new(scenario.patience().to_wire());
     let mut planned = Vec::new();
     let mut port = FIRST_PORT;
@@ -90,6 +91,10 @@ pub(super) fn plan(lab: &Lab, scenario: &Scenario, seed: u64) -> Plan {
                 Protocol::Udp => {
                     traffic.streams.push(stream(flow, scenario, server, SocketAddr::new(client, port)));
                     traffic.streams.len() - 1
+                }
+                Protocol::Ping => {
+                    let why = format!("flow `{}`: only the simulator has pings; use --on sim", flow.name);
+                    return Err(Error::input(why));
                 }
                 Protocol::Tcp => {
                     let size = flow.size.map(|size: SizeSpec| size.at(sizes.unit()));
@@ -108,7 +113,7 @@ pub(super) fn plan(lab: &Lab, scenario: &Scenario, seed: u64) -> Plan {
             port += 1;
         }
     }
-    Plan { traffic, planned }
+    Ok(Plan { traffic, planned })
 }
 
 pub(super) fn direction(direction: scenario::Direction) -> Direction {

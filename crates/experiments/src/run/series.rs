@@ -84,7 +84,7 @@ pub(super) fn senders_of_lab(plan: &Plan, scenario: &Scenario, measured: &Measur
     let mut rows = Vec::new();
     for planned in &plan.planned {
         let spec = &scenario.flows[planned.flow];
-        if spec.protocol == Protocol::Udp {
+        if spec.protocol != Protocol::Tcp {
             continue;
         }
         let transfer = &measured.traffic.transfers[planned.place];

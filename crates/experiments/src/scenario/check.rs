@@ -62,10 +62,18 @@ fn flows(scenario: &Scenario) -> Result<(), Fault> {
             (Protocol::Tcp, Some(_)) => {
                 return fault("`rate` is for protocol = \"udp\"; TCP sends as fast as it may");
             }
+            (Protocol::Ping, Some(_)) => {
+                return fault("`rate` is for protocol = \"udp\"; a ping has an `interval`");
+            }
             _ => {}
         }
         if flow.protocol == Protocol::Udp && (flow.size.is_some() || flow.sequential) {
             return fault("UDP flows last until the run ends; leave `size` and `sequential` out");
+        }
+        if flow.protocol == Protocol::Ping
+            && (flow.size.is_some() || flow.count > 1 || flow.direction == Direction::Up)
+        {
+            return fault("a ping lasts until the run ends; leave `size`, `count` and `direction` out");
         }
         if flow.count == 0 || flow.count > 10_000 {
             return fault("`count` is 1 to 10000");

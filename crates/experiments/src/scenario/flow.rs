@@ -27,6 +27,7 @@ pub(crate) struct Flow {
     #[serde(default)]
     pub(crate) sequential: bool,
     /// Time between the starts of `count` transfers. If sequential, between the end of one and the start of the next.
+    /// Time between two requests of a ping.
     #[serde(default)]
     pub(crate) interval: Time,
     /// The gateway's weight for this flow, compared with other flows of the client.
@@ -58,6 +59,8 @@ pub(crate) enum Protocol {
     #[default]
     Tcp,
     Udp,
+    /// Only in the simulator.
+    Ping,
 }
 
 impl Flow {

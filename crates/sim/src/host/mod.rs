@@ -1,6 +1,7 @@
 //! The nodes of a simulation.
 
 mod datagrams;
+mod ping;
 mod stream;
 mod tcp;
 
@@ -9,6 +10,7 @@ use paceline_gateway::Gateway;
 use paceline_wire::{Instant, Node, Packet, PortId};
 
 pub(crate) use datagrams::{DatagramSink, DatagramSource};
+pub(crate) use ping::{PingClient, PingServer};
 pub use tcp::{Plan, TcpHost, TcpSetup, TransferEnd};
 
 /// A node of a simulated path. Hosts have the port 0.
@@ -18,6 +20,8 @@ pub(crate) enum SimNode {
     Tcp(Box<TcpHost>),
     DatagramSource(DatagramSource),
     DatagramSink(DatagramSink),
+    PingClient(PingClient),
+    PingServer(PingServer),
 }
 
 impl Node for SimNode {
@@ -28,6 +32,8 @@ impl Node for SimNode {
             SimNode::AdHoc(node) => node.handle_packet(arrival, port, packet),
             SimNode::DatagramSource(node) => node.handle_packet(arrival, port, packet),
             SimNode::DatagramSink(node) => node.handle_packet(arrival, port, packet),
+            SimNode::PingClient(node) => node.handle_packet(arrival, port, packet),
+            SimNode::PingServer(node) => node.handle_packet(arrival, port, packet),
         }
     }
 
@@ -39,6 +45,8 @@ impl Node for SimNode {
             SimNode::AdHoc(node) => node.handle_borrowed(arrival, port, packet),
             SimNode::DatagramSource(node) => node.handle_borrowed(arrival, port, packet),
             SimNode::DatagramSink(node) => node.handle_borrowed(arrival, port, packet),
+            SimNode::PingClient(node) => node.handle_borrowed(arrival, port, packet),
+            SimNode::PingServer(node) => node.handle_borrowed(arrival, port, packet),
         }
     }
 
@@ -49,6 +57,8 @@ impl Node for SimNode {
             SimNode::AdHoc(node) => node.handle_timeout(now),
             SimNode::DatagramSource(node) => node.handle_timeout(now),
             SimNode::DatagramSink(node) => node.handle_timeout(now),
+            SimNode::PingClient(node) => node.handle_timeout(now),
+            SimNode::PingServer(node) => node.handle_timeout(now),
         }
     }
 
@@ -59,6 +69,8 @@ impl Node for SimNode {
             SimNode::AdHoc(node) => node.poll_transmit(now),
             SimNode::DatagramSource(node) => node.poll_transmit(now),
             SimNode::DatagramSink(node) => node.poll_transmit(now),
+            SimNode::PingClient(node) => node.poll_transmit(now),
+            SimNode::PingServer(node) => node.poll_transmit(now),
         }
     }
 
@@ -70,6 +82,8 @@ impl Node for SimNode {
             SimNode::AdHoc(node) => node.transmit_into(now, packet),
             SimNode::DatagramSource(node) => node.transmit_into(now, packet),
             SimNode::DatagramSink(node) => node.transmit_into(now, packet),
+            SimNode::PingClient(node) => node.transmit_into(now, packet),
+            SimNode::PingServer(node) => node.transmit_into(now, packet),
         }
     }
 
@@ -81,6 +95,8 @@ impl Node for SimNode {
             SimNode::AdHoc(node) => node.poll_timeout(),
             SimNode::DatagramSource(node) => node.poll_timeout(),
             SimNode::DatagramSink(node) => node.poll_timeout(),
+            SimNode::PingClient(node) => node.poll_timeout(),
+            SimNode::PingServer(node) => node.poll_timeout(),
         }
     }
 }

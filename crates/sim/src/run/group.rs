@@ -22,7 +22,7 @@ pub(super) struct Group {
     server: NodeId,
     client: NodeId,
     endless: bool,
-    datagrams: bool,
+    is_tcp: bool,
     tracks: Vec<Track>,
 }
 
@@ -39,9 +39,9 @@ struct Track {
 
 impl Group {
     pub(super) fn new(flow: &Flow, pair: u32, start: Instant, (server, client): (NodeId, NodeId)) -> Group {
-        let (endless, datagrams) = match &flow.transport {
-            Transport::Tcp(tcp) => (!matches!(tcp.load, Load::Size(_)), false),
-            Transport::Udp { .. } => (true, true),
+        let (endless, is_tcp) = match &flow.transport {
+            Transport::Tcp(tcp) => (!matches!(tcp.load, Load::Size(_)), true),
+            Transport::Udp { .. } | Transport::Ping => (true, false),
         };
         Group {
             name: flow.name.clone(),
@@ -53,7 +53,7 @@ impl Group {
             server,
             client,
             endless,
-            datagrams,
+            is_tcp,
             tracks: Vec::new(),
         }
     }
@@ -143,9 +143,13 @@ impl Group {
             start_s: self.start.saturating_since(network.began()).as_secs_f64(),
             ..FlowResult::default()
         };
-        if self.datagrams {
-            if let SimNode::DatagramSink(sink) = network.node(self.receiver()) {
-                result.bytes = sink.bytes;
+        if !self.is_tcp {
+            match network.node(self.receiver()) {
+                SimNode::DatagramSink(sink) => result.bytes = sink.bytes,
+                SimNode::PingClient(ping) => {
+                    (result.bytes, result.rtt_ms) = (ping.bytes, ping.rtt.percentiles());
+                }
+                _ => {}
             }
             self.complete(&mut result, now.saturating_since(self.start));
             return result;

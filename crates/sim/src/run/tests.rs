@@ -50,6 +50,31 @@ fn datagrams_fill_what_the_links_leave_them() {
     assert!(result.gateway.unwrap().counters.passed_not_tcp > 20_000);
 }
 
+/// An idle path of 50 ms, and then one whose answers are lost for a second of ten.
+#[test]
+fn a_ping_measures_the_path_through_the_gateway_and_lost_answers_are_missing() {
+    let ping = Flow { transport: Transport::Ping, interval: Duration::from_millis(100), ..Flow::default() };
+    let mut scenario = Scenario {
+        path: vec![link("wired", 100.0, 5, 0), link("radio", 10.0, 20, 0)],
+        gateway: Some(GatewayAt { links_before: 1, config: GatewayConfig::default() }),
+        flows: vec![ping, Flow { ipv6: true, transport: Transport::Ping, ..Flow::default() }],
+        duration: Duration::from_secs(10),
+        ..Scenario::default()
+    };
+    let idle = run(&scenario).unwrap();
+    // 84 bytes of IP: as `ping` sends them. What is sent last is not answered in time. Over IPv6 there are 104.
+    assert_eq!(idle.flows.iter().map(|flow| flow.bytes).collect::<Vec<_>>(), [100 * 84, 10 * 104]);
+    assert!(
+        idle.flows.iter().all(|flow| (50.0..50.4).contains(&flow.rtt_ms.p95.unwrap())),
+        "{:?}",
+        idle.flows
+    );
+    assert_eq!(idle.gateway.unwrap().counters.passed_not_tcp, 2 * 110);
+    scenario.path[1].down.loss = Loss::Independent(Probability::from_fraction(0.3));
+    let lossy = run(&scenario).unwrap();
+    assert!((55 * 84..85 * 84).contains(&lossy.flows[0].bytes), "{}", lossy.flows[0].bytes);
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     assert_eq!(run(&Scenario::default()), Err(ScenarioError::NoPath));

@@ -73,6 +73,7 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<SimFlow, String> {
             rate: flow.rate.map_or(Rate::ZERO, |rate| datagram_rate(rate.to_wire(), flow.ip)),
             ip_bytes: DATAGRAM_BYTES + datagram_headers(flow.ip),
         },
+        Protocol::Ping => Transport::Ping,
         Protocol::Tcp => Transport::Tcp(Box::new(tcp(flow, scenario)?)),
     };
     Ok(SimFlow {
