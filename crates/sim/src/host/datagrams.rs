@@ -2,7 +2,7 @@
 
 use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, Payload, PortId};
 
-use super::HOST;
+use super::port::HOST;
 
 /// Sends datagrams.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod ping;
+mod port;
 mod stream;
 mod tcp;
 
@@ -11,6 +12,7 @@ use paceline_wire::{Instant, Node, Packet, PortId};
 
 pub(crate) use datagrams::{DatagramSink, DatagramSource};
 pub(crate) use ping::{PingClient, PingServer};
+pub use port::HOST;
 pub use tcp::{Plan, TcpHost, TcpSetup, TransferEnd};
 
 /// A node of a simulated path. Hosts have the port 0.
@@ -100,6 +102,3 @@ impl Node for SimNode {
         }
     }
 }
-
-/// The port by which a host is connected.
-pub const HOST: PortId = PortId(0);

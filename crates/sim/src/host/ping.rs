@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use paceline_wire::{Duration, FlowKey, Instant, Node, Packet, PortId};
 
-use super::HOST;
+use super::port::HOST;
 use crate::measure::Quantiles;
 
 /// Sends a request in each interval and measures the round trips of the answers.

@@ -3,7 +3,7 @@
 use paceline_tcp::{Config, Connection, InitialNumbers, State, Status};
 use paceline_wire::{Duration, Flags, FlowKey, Instant, Node, Packet, PortId};
 
-use super::HOST;
+use super::port::HOST;
 use super::stream::Streams;
 use crate::network::RouteBy;
 use crate::seed::seed_of;

@@ -1,0 +1,6 @@
+//! The port of a host.
+
+use paceline_wire::PortId;
+
+/// The port by which a host is connected.
+pub const HOST: PortId = PortId(0);
