@@ -84,6 +84,15 @@ fn what_excludes_each_other_is_refused() {
     assert!(parse_text(&late).unwrap_err().to_string().contains("after the run has ended"));
     let udp = GOOD.replace("name = \"download\"", "name = \"noise\"\nprotocol = \"udp\"");
     assert!(parse_text(&udp).unwrap_err().to_string().contains("UDP needs `rate`"));
+    let ping = udp.replace("udp", "ping");
+    assert!(parse_text(&ping).is_ok());
+    for (key, why) in
+        [("rate = \"1mbit\"", "an `interval`"), ("count = 2", "leave"), ("size = \"1kb\"", "leave")]
+    {
+        let error =
+            parse_text(&ping.replace("\"ping\"", &format!("\"ping\"\n{key}"))).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
     let big =
         GOOD.replace("[radio]", "[client]\nreceive-buffer = \"128kb\"\nwindow-scaling = false\n[radio]");
     assert!(

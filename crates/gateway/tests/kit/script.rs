@@ -170,7 +170,7 @@ fn build(
     payload: usize,
 ) -> Packet {
     let repr = TcpRepr { seq, ack, flags, window, urgent_pointer: 0, options };
-    let bytes: Vec<u8> = (0..payload).map(|i| (seq.0 as usize + i) as u8).collect();
+    let bytes: Vec<u8> = (0..payload).map(|i| (seq.0 as u8).wrapping_add(i as u8)).collect();
     let mut packet = Packet::build_tcp(key, &repr, Payload::from(bytes));
     packet.complete_checksum();
     packet
