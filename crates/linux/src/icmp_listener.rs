@@ -10,6 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::filter;
 use crate::frame::{Frame, FrameError};
+use crate::read_batch::ReadBatch;
 use crate::sockopt;
 use crate::virtio::HEADER_LEN;
 
@@ -19,8 +20,7 @@ pub struct IcmpListener {
     socket: Socket,
     /// Each message is behind an empty virtio header. The kernel adds this header to whole frames only. No message is
     /// longer than its interface allows, and all checksums are complete.
-    bytes: Box<[u8]>,
-    lens: Vec<usize>,
+    batch: ReadBatch,
 }
 
 impl IcmpListener {
@@ -32,24 +32,12 @@ impl IcmpListener {
             Socket::new(Domain::PACKET, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::from(0)))?;
         socket.attach_filter(&filter::outgoing_too_big())?;
         sockopt::bind_to_interface(&socket, index)?;
-        let bytes = vec![0; BATCH * SLOT_BYTES].into_boxed_slice();
-        Ok(IcmpListener { socket, bytes, lens: Vec::with_capacity(BATCH) })
+        Ok(IcmpListener { socket, batch: ReadBatch::new(BATCH, SLOT_BYTES) })
     }
 
     /// Reads waiting messages, up to one batch.
     pub(crate) fn receive(&mut self) -> io::Result<usize> {
-        self.lens.clear();
-        for slot in self.bytes.chunks_exact_mut(SLOT_BYTES) {
-            match (&self.socket).read(&mut slot[HEADER_LEN..]) {
-                Ok(len) => self.lens.push(HEADER_LEN + len),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => break,
-                // For example, the interface goes down. Messages read before count.
-                Err(_) if !self.lens.is_empty() => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(self.lens.len())
+        self.batch.fill(|slot| Ok(HEADER_LEN + (&self.socket).read(&mut slot[HEADER_LEN..])?))
     }
 
     /// The largest number of messages in a batch.
@@ -59,8 +47,7 @@ impl IcmpListener {
 
     /// Returns message `index` of the last batch.
     pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
-        let start = index * SLOT_BYTES;
-        Frame::parse_tun(&self.bytes[start..start + self.lens[index]])
+        self.batch.frame(index)
     }
 }
 

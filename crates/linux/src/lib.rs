@@ -28,6 +28,7 @@ mod outbox;
 mod port;
 pub mod privilege;
 mod quantiles;
+mod read_batch;
 #[cfg(target_pointer_width = "64")]
 pub mod seccomp;
 #[cfg(not(target_pointer_width = "64"))]

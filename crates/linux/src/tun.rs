@@ -12,6 +12,7 @@ use nix::sys::uio;
 
 use crate::frame::{self, Frame, FrameError, PREFIX_MAX};
 use crate::outbox::{Outbox, SendProgress};
+use crate::read_batch::ReadBatch;
 use crate::virtio::HEADER_LEN;
 
 /// A TUN device of this process.
@@ -19,8 +20,7 @@ use crate::virtio::HEADER_LEN;
 pub struct Tun {
     file: File,
     name: String,
-    bytes: Box<[u8]>,
-    lens: Vec<usize>,
+    batch: ReadBatch,
 }
 
 impl Tun {
@@ -47,8 +47,7 @@ impl Tun {
     }
 
     fn over(file: File, name: &str) -> Self {
-        let bytes = vec![0; BATCH * SLOT_BYTES].into_boxed_slice();
-        Tun { file, name: name.to_owned(), bytes, lens: Vec::with_capacity(BATCH) }
+        Tun { file, name: name.to_owned(), batch: ReadBatch::new(BATCH, SLOT_BYTES) }
     }
 
     /// The name of the device.
@@ -58,16 +57,7 @@ impl Tun {
 
     /// Reads waiting packets, up to one batch. No system call reads several packets from a TUN.
     pub(crate) fn receive(&mut self) -> io::Result<usize> {
-        self.lens.clear();
-        for slot in self.bytes.chunks_exact_mut(SLOT_BYTES) {
-            match self.file.read(slot) {
-                Ok(len) => self.lens.push(len),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(self.lens.len())
+        self.batch.fill(|slot| (&self.file).read(slot))
     }
 
     /// The largest number of packets in a batch.
@@ -77,8 +67,7 @@ impl Tun {
 
     /// Returns packet `index` of the last batch.
     pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>, FrameError> {
-        let start = index * SLOT_BYTES;
-        Frame::parse_tun(&self.bytes[start..start + self.lens[index]])
+        self.batch.frame(index)
     }
 
     /// Hands the packets of `outbox` to the kernel.
