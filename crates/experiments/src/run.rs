@@ -31,7 +31,7 @@ use crate::options::RunOptions;
 use crate::output::say;
 use crate::pool::{cores, work_off};
 use crate::result::{LinkResult, Results, Run, SCHEMA, Store, bounds_table, check_bounds, summary_table};
-use crate::scenario::{ScenarioFile, Tcp, Variant, load_file};
+use crate::scenario::{Protocol, ScenarioFile, Tcp, Variant, load_file};
 use crate::units::counted;
 pub(crate) use collect::link_result;
 pub(crate) use difference::agrees;
@@ -106,6 +106,12 @@ impl Place {
             return Err(Error::input(format!(
                 "variant `{}`: gateway.seen-before: only the simulator's gateway has seen what is to come; use --on sim",
                 variant.name
+            )));
+        }
+        if let Some(flow) = variant.scenario.flows.iter().find(|flow| flow.protocol == Protocol::Ping) {
+            return Err(Error::input(format!(
+                "variant `{}`: flow `{}`: only the simulator has pings; use --on sim",
+                variant.name, flow.name
             )));
         }
         let hosts =

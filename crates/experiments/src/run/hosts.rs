@@ -11,7 +11,6 @@ use paceline_wire::{Duration, Rate};
 use std::net::SocketAddr;
 
 use super::kernel_proxy;
-use crate::error::Error;
 use crate::profile::Profile;
 use crate::scenario::{self, Flow, IpVersion, Protocol, Scenario, SizeSpec};
 
@@ -76,8 +75,8 @@ pub(super) fn set_up(lab: &Lab, scenario: &Scenario) -> Result<(), SystemError> 
     }
 }
 
-/// Plans every transfer and stream of the scenario. The seed determines sizes and contents. Refuses a ping.
-pub(super) fn plan(lab: &Lab, scenario: &Scenario, seed: u64) -> Result<Plan, Error> {
+/// Plans every transfer and stream of the scenario. The seed determines sizes and contents.
+pub(super) fn plan(lab: &Lab, scenario: &Scenario, seed: u64) -> Plan {
     let mut traffic = Traffic::new(scenario.patience().to_wire());
     let mut planned = Vec::new();
     let mut port = FIRST_PORT;
@@ -92,10 +91,8 @@ pub(super) fn plan(lab: &Lab, scenario: &Scenario, seed: u64) -> Result<Plan, Er
                     traffic.streams.push(stream(flow, scenario, server, SocketAddr::new(client, port)));
                     traffic.streams.len() - 1
                 }
-                Protocol::Ping => {
-                    let why = format!("flow `{}`: only the simulator has pings; use --on sim", flow.name);
-                    return Err(Error::input(why));
-                }
+                // `Place::check` has refused it.
+                Protocol::Ping => continue,
                 Protocol::Tcp => {
                     let size = flow.size.map(|size: SizeSpec| size.at(sizes.unit()));
                     let mut transfer = Transfer::new(&flow.name, server, client, amount(size, scenario));
@@ -113,7 +110,7 @@ pub(super) fn plan(lab: &Lab, scenario: &Scenario, seed: u64) -> Result<Plan, Er
             port += 1;
         }
     }
-    Ok(Plan { traffic, planned })
+    Plan { traffic, planned }
 }
 
 pub(super) fn direction(direction: scenario::Direction) -> Direction {

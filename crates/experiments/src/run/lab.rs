@@ -57,7 +57,7 @@ fn execute_once(
         .map_err(|error| Error::io("make a temporary folder", &error))?;
     let lab = Lab::build(lab_config(scenario)).map_err(Error::system)?;
     hosts::set_up(&lab, scenario).map_err(Error::system)?;
-    let plan = hosts::plan(&lab, scenario, seed)?;
+    let plan = hosts::plan(&lab, scenario, seed);
     let [downlink, _] = scenario.radio.resolve(folder).map_err(Error::input)?;
     let (measured, gateway_series) = thread::scope(|scope| {
         let config = links::config(scenario, folder, seed)?;

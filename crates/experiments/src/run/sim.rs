@@ -11,7 +11,7 @@ use paceline_sim::result::{
     FlowResult as SimFlow, GatewayResult as SimGateway, LinkResult as SimLink, RunResult,
 };
 use paceline_sim::scenario::Scenario as SimScenario;
-use paceline_sim::{RunObserver as SimWatch, ScenarioError, run_watched};
+use paceline_sim::{RunObserver, ScenarioError, run_watched};
 use paceline_wire::Instant;
 
 use super::collect::{judged, ran_alone, round};
@@ -77,7 +77,7 @@ pub(crate) fn execute(
 /// The memory of a gateway that has seen these flows once.
 fn remembered(setup: &SimScenario) -> Result<PathHistory> {
     struct Remembers(PathHistory);
-    impl SimWatch for Remembers {
+    impl RunObserver for Remembers {
         fn memory(&mut self, memory: &PathHistory) {
             self.0 = memory.clone();
         }

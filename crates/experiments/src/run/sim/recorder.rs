@@ -7,7 +7,7 @@ use paceline_gateway::Event;
 use paceline_lab::emulator::Series;
 use paceline_path::Delivered;
 use paceline_sim::measure::PathProbe;
-use paceline_sim::{RunObserver as SimWatch, Tap, transfer_of};
+use paceline_sim::{RunObserver, Tap, transfer_of};
 use paceline_tcp::Status;
 use paceline_wire::{Duration, Instant};
 
@@ -165,7 +165,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-impl SimWatch for Steps<'_> {
+impl RunObserver for Steps<'_> {
     fn sender(&mut self, now: Instant, transfer: usize, status: &Status, read_bytes: u64) {
         let (Some((flow, index)), Some(before)) = (self.names.get(transfer), self.read.get_mut(transfer))
         else {
